@@ -1,6 +1,6 @@
 //! `COMPATIBILITY.md`, rendered from the results of the last runs.
 //!
-//! Nobody writes that page by hand: what it says was seen, or it is not said.
+//! That page is never written by hand: what it says was observed, or it is not said.
 
 use std::fmt::Write as _;
 
@@ -17,7 +17,7 @@ pub const PATH: &str = "COMPATIBILITY.md";
 pub struct Seen {
     /// Of all SDKs, in order.
     pub outcomes: Vec<Outcome>,
-    /// The package whose suite ran, and what it showed.
+    /// The package whose suite ran, and its results.
     pub suite: Option<(String, Verdict)>,
 }
 

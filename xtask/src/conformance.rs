@@ -1,11 +1,10 @@
 //! Programs written with the official SDKs, run against a server of our own build.
 //!
-//! The SDKs are the judges: what an unmodified client can do counts, whatever our
-//! own tests say. Each program lives in `tests/conformance/`, takes the same
-//! arguments and prints the same lines, so that one runner serves all languages.
-//! [`prepare`] fetches what a program needs into the target folder, [`server`]
-//! starts and stops the server, [`run_combination`] puts them together: write,
-//! stop, start again on the same data, verify.
+//! The SDKs are the judges: what an unmodified client can do counts, whatever our own tests
+//! say. Each program lives in `tests/conformance/`, takes the same arguments and prints the
+//! same lines, so that one runner serves all languages. [`prepare`] fetches what a program
+//! needs into the target folder, [`server`] starts and stops the server,
+//! [`run_combination`] combines them: write, stop, start again on the same data, verify.
 
 mod dotnet;
 mod prepare;
@@ -62,7 +61,7 @@ impl Sdk {
     fn partitions(self) -> [u32; 2] {
         match self {
             Sdk::Python | Sdk::Node | Sdk::Go | Sdk::Java | Sdk::Rust => [1, 5],
-            // What it found out about clients that merge by themselves showed on ten.
+            // What it revealed about merging clients showed on ten.
             Sdk::Dotnet => [1, 10],
         }
     }
@@ -127,7 +126,7 @@ impl fmt::Display for Combination {
     }
 }
 
-/// What one combination showed.
+/// The results of one combination.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Outcome {
     pub combination: Combination,
@@ -146,8 +145,8 @@ impl Outcome {
 
     /// Adds what one run of the program printed.
     ///
-    /// The closing line must be there and agree with the lines before it: a
-    /// program that died half-way has failed, whatever it printed until then.
+    /// The closing line must be there and agree with the lines before it: a program that
+    /// died half-way has failed, whatever it printed until then.
     fn add(&mut self, output: &str, suffix: &str) {
         let (passed_before, failed_before) = (self.passed.len(), self.failed.len());
         for line in output.lines() {
@@ -166,8 +165,8 @@ impl Outcome {
     }
 }
 
-/// Runs a program against a fresh server, stops the server, starts it again on the
-/// same data and has the program look at what it left behind.
+/// Runs a program against a fresh server, stops the server, starts it again on the same
+/// data and has the program check what it left.
 pub fn run_combination(
     binary: &Path,
     program: &Program,

@@ -1,5 +1,5 @@
-//! `cargo xtask corpus FOLDER`: how much of a folder of query corpora the
-//! language gets right, as counts per file.
+//! `cargo xtask corpus FOLDER`: how much of a folder of query corpora the language gets
+//! right, as counts per file.
 //!
 //! The judge lives with the language (`crates/query/examples/corpus.rs`), whose
 //! tests hold it against the recorded folder; this starts it for any other.

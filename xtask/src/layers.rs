@@ -1,9 +1,9 @@
-//! Holds every crate against the architecture in `xtask/layers.toml`.
+//! Checks every crate against the architecture in `xtask/layers.toml`.
 //!
-//! The compiler already refuses a cycle, but it does not mind an arrow that
-//! points up or past a door. Here each manifest is compared with what the
-//! architecture allows: internal edges, libraries that only some crates may
-//! use, and the sentence at each crate's door that says what it must not know.
+//! The compiler already refuses a cycle, but it accepts an arrow that points up or past a
+//! door. Here each manifest is compared with what the architecture allows: internal edges,
+//! libraries that only some crates may use, and the sentence at each crate's door that says
+//! what it must not know.
 
 mod manifest;
 
@@ -32,13 +32,13 @@ pub struct Layers {
     pub restricted: Vec<Restriction>,
 }
 
-/// One crate's place.
+/// One crate's position in the architecture.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Layer {
-    /// Nothing for crates that stand outside the layers.
+    /// `None` for crates outside the layers.
     pub layer: Option<u8>,
-    /// A crate for tests and habits, which nobody ships.
+    /// A crate for tests and habits, which does not ship.
     #[serde(default)]
     pub dev: bool,
     pub must_not_know: String,
@@ -139,7 +139,7 @@ fn check_edges(layers: &Layers, layer: &Layer, manifest: &Manifest) -> Vec<Findi
     forbidden.map(|d| Finding::file(&manifest.path, message(&d.package, d.section))).collect()
 }
 
-/// A manifest's dependencies on libraries that are not for everyone.
+/// A manifest's dependencies on restricted libraries.
 fn check_restricted(layers: &Layers, layer: &Layer, manifest: &Manifest) -> Vec<Finding> {
     let mut findings = Vec::new();
     for rule in &layers.restricted {
@@ -184,7 +184,7 @@ fn names_crate(code: &str, name: &str) -> bool {
     })
 }
 
-/// The sentence at the door, which every reader of a crate meets first.
+/// The sentence at the door, which every reader of a crate sees first.
 fn check_door(layer: &Layer, manifest: &Manifest, sources: &[Source]) -> Vec<Finding> {
     let door = |file: &str| {
         let path = format!("{}/src/{file}", manifest.folder());

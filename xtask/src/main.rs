@@ -31,7 +31,7 @@ enum Habit {
     Check,
     /// Rules of the house: layers, sizes, banned words, documentation
     Tidy,
-    /// Records golden scripts anew and says which of them changed
+    /// Re-records golden scripts and shows which of them changed
     Golden {
         /// Crates to record; all that have golden scripts when left out
         crates: Vec<String>,

@@ -1,10 +1,10 @@
 //! Which statement about partitioning is proved by which test.
 //!
-//! The statements are rows of `docs/partitioning/rows.toml`. A test proves the rows
-//! whose ids its name begins with, so the table cannot name a test that does not
-//! exist, and a test cannot go unnoticed. So does a case of a program that is written
-//! with an official SDK: some statements are about those. What no test proves must say
-//! what it waits for: no row is forgotten.
+//! The statements are rows of `docs/partitioning/rows.toml`. A test proves the rows whose
+//! ids its name begins with, so the table cannot name a test that does not exist, and a
+//! test cannot go unnoticed. So does a case of a program that is written with an official
+//! SDK: some statements are about those. A row without a proof must say what it waits for:
+//! no row is forgotten.
 
 use std::collections::BTreeMap;
 use std::fmt::Write as _;

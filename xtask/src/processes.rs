@@ -8,7 +8,7 @@ use std::process::Child;
 
 use anyhow::Result;
 
-/// Ends a program and all that descend from it, where the system tells who does.
+/// Ends a program and all its descendants, where the system lists them.
 pub fn end_with_children(child: &mut Child) -> Result<()> {
     let descendants = descendants(child.id());
     child.kill()?;
@@ -27,7 +27,7 @@ fn end(process: u32) {
 #[cfg(not(unix))]
 fn end(_process: u32) {}
 
-/// All processes that descend from one, as `/proc` tells. None where there is no such folder.
+/// All descendants of a process, from `/proc`. None where there is no such folder.
 fn descendants(process: u32) -> Vec<u32> {
     let entries = std::fs::read_dir("/proc").into_iter().flatten().flatten();
     let ids = entries.filter_map(|entry| entry.file_name().to_str()?.parse().ok());

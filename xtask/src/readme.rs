@@ -1,4 +1,4 @@
-//! The README's own programs and commands, run as they stand on the page.
+//! The README's own programs and commands, run as they are on the page.
 //!
 //! Code that a newcomer copies must work, so it is not copied into a test but taken
 //! from the page. One thing is changed: the port, since 8081 may be taken where tests
@@ -28,7 +28,7 @@ pub struct Example {
     pub output: String,
 }
 
-/// The program in a language, which is the word behind its fence.
+/// The program in a language, which is the word after its fence.
 pub fn example(page: &str, language: &str) -> Result<Example> {
     let mut blocks = blocks(page).into_iter().skip_while(|block| block.language != language);
     let code = blocks.next().with_context(|| format!("no program in {language} on the page"))?;
@@ -50,7 +50,7 @@ pub fn run_example(page: &str, sdk: Sdk, program: &Program, server: &Server) -> 
     Ok(())
 }
 
-/// The word behind the fence, and the file that such a program lies in.
+/// The word after the fence, and the file for such a program.
 fn place(sdk: Sdk) -> (&'static str, &'static str) {
     match sdk {
         Sdk::Python => ("python", "first.py"),
@@ -64,7 +64,7 @@ fn place(sdk: Sdk) -> (&'static str, &'static str) {
 
 /// Runs the page's commands that fetch the certificate; each must fetch the right one.
 ///
-/// Gives back what this machine cannot run.
+/// Returns what this machine cannot run.
 pub fn run_certificate_commands(page: &str, server: &Server) -> Result<Vec<String>> {
     let expected = std::fs::read(server.export_certificate()?)?;
     let mut left_out = Vec::new();
@@ -89,7 +89,7 @@ fn certificate_commands(page: &str) -> Vec<String> {
     lines.filter(|line| line.contains("orrery.pem")).collect()
 }
 
-/// Runs a line in the server's folder, with the binary in place of cargo.
+/// Runs a line in the server's folder, with the binary instead of cargo.
 fn run_command(line: &str, server: &Server) -> Result<()> {
     let binary = format!("'{}'", server.binary.display());
     let line = at_port_of(line, server)?.replace("cargo run --release --", &binary);
@@ -116,7 +116,7 @@ fn flags_of_page(page: &str) -> Vec<String> {
     sorted(rows.map(first_word))
 }
 
-/// Every option stands on a line that begins with it, or with its letter before it.
+/// Every option is on a line that begins with it, or with its letter before it.
 fn flags_of_help(help: &str) -> Vec<String> {
     let named = help.lines().filter_map(|line| {
         let line = line.trim_start();
@@ -142,7 +142,7 @@ fn at_port_of(text: &str, server: &Server) -> Result<String> {
     Ok(text.replace(PORT, &format!(":{port}")))
 }
 
-/// What stands between two fences.
+/// The text between two fences.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Block {
     language: String,
@@ -195,8 +195,8 @@ mod tests {
         assert_eq!(flags_of_help(help), ["in-memory", "log"]);
     }
 
-    /// What can be known without an SDK: every program is there, with its output, and
-    /// names the port that tests put another in place of.
+    /// What can be checked without an SDK: every program is there, with its output, and
+    /// names the port that tests replace.
     #[test]
     fn the_page_has_a_program_for_every_sdk() {
         let page = std::fs::read_to_string(repo::root().join(PATH)).unwrap();

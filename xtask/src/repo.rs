@@ -1,8 +1,8 @@
 //! The repository as the rules see it: a list of paths and texts.
 //!
-//! Git says which files belong to it (tracked ones, and new ones that no ignore
-//! rule names), so that build output and scratch files are never judged, and so
-//! that a rule speaks up before a file is committed rather than after.
+//! Git says which files belong to it (tracked ones, and new ones that are not ignored), so
+//! that build output and scratch files are never checked, and so that a rule reports before
+//! a file is committed rather than after.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
@@ -15,7 +15,7 @@ pub struct RepoFile {
     /// Path from the root, with `/` between its parts.
     pub path: String,
     pub bytes: u64,
-    /// Nothing for files that are not UTF-8, such as fuzz inputs.
+    /// `None` for files that are not UTF-8, such as fuzz inputs.
     pub text: Option<String>,
 }
 
@@ -29,15 +29,15 @@ impl RepoFile {
 
 /// The repository's root folder.
 ///
-/// Cargo names the package's folder when it runs a program or a test; the
-/// folder known at build time is the way out for a binary started by hand.
+/// Cargo names the package's folder when it runs a program or a test; the folder known at
+/// build time is the fallback for a binary started by hand.
 pub fn root() -> PathBuf {
     let package = std::env::var_os("CARGO_MANIFEST_DIR")
         .map_or_else(|| PathBuf::from(env!("CARGO_MANIFEST_DIR")), PathBuf::from);
     package.parent().map_or(package.clone(), Path::to_path_buf)
 }
 
-/// Test data that nobody here wrote; it lives beside the repository, not in it.
+/// Test data from elsewhere; it lives beside the repository, not in it.
 pub fn shared_data(root: &Path) -> PathBuf {
     root.join("../shared")
 }

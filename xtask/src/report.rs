@@ -1,10 +1,10 @@
-//! What a run found: broken rules, and the tests that passed and failed.
+//! The results of a run: broken rules, and the tests that passed and failed.
 
 use std::fmt;
 use std::iter::Sum;
 use std::ops::AddAssign;
 
-/// One broken rule at one place.
+/// One broken rule at one location.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Finding {
     /// Path from the repository's root.
@@ -76,7 +76,7 @@ impl fmt::Display for Tally {
     }
 }
 
-/// The number that stands directly before `label`.
+/// The number directly before `label`.
 fn count_before(text: &str, label: &str) -> Option<u64> {
     let (before, _) = text.split_once(label)?;
     before.rsplit(' ').next()?.parse().ok()

@@ -1,4 +1,4 @@
-//! Starting other programs: every step named, timed and stopped at on failure.
+//! Running other programs: every step is named, timed, and a failure stops the run.
 
 use std::fs::File;
 use std::io::{BufRead, BufReader, Write};
@@ -27,7 +27,7 @@ impl Stopwatch {
     }
 }
 
-/// Runs one step and prints its name before and its outcome and time after.
+/// Runs one step and prints its name before and its result and time after.
 pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     println!("==> {name}");
     let watch = Stopwatch::start();
@@ -37,7 +37,7 @@ pub fn step<T>(name: &str, work: impl FnOnce() -> Result<T>) -> Result<T> {
     outcome.with_context(|| format!("step `{name}` failed"))
 }
 
-/// Whether this is a continuous-integration machine, where nothing may be left out.
+/// Whether this is a continuous-integration machine, where nothing may be skipped.
 pub fn is_ci() -> bool {
     std::env::var("CI").is_ok_and(|value| value == "true")
 }
@@ -45,7 +45,7 @@ pub fn is_ci() -> bool {
 /// How often a process is asked whether it is done.
 const POLL_EVERY: Duration = Duration::from_millis(20);
 
-/// Asks again and again until there is an answer, for as long as `limit`.
+/// Polls until there is an answer, for at most `limit`.
 #[allow(
     clippy::disallowed_methods,
     reason = "waits for another process, which has no clock of ours"
@@ -63,8 +63,8 @@ pub fn poll<T>(limit: Duration, mut ask: impl FnMut() -> Result<Option<T>>) -> R
     }
 }
 
-/// Runs a program to its end, however it ends, and gives back what it printed. What
-/// goes to standard error goes to `log` too, so that a crash leaves its reason.
+/// Runs a program to completion, whatever its exit status, and returns its output. Standard
+/// error goes to `log` too, so that a crash leaves its reason.
 pub fn bounded(command: &mut Command, log: &Path, limit: Duration) -> Result<String> {
     let output = File::create(log)?;
     command.stdin(Stdio::null()).stderr(output.try_clone()?).stdout(output);
@@ -109,7 +109,7 @@ impl Cargo {
         self
     }
 
-    /// Runs to the end; an unhappy exit is an error that names the command.
+    /// Runs to completion; a failing exit status is an error that names the command.
     pub fn run(mut self) -> Result<()> {
         println!("    {}", self.shown);
         let status =
@@ -120,7 +120,7 @@ impl Cargo {
         Ok(())
     }
 
-    /// Runs to the end, however it ends, and gives back what it printed.
+    /// Runs to completion, whatever the exit status, and returns the output.
     pub fn output(mut self) -> Result<String> {
         println!("    {}", self.shown);
         let output =
@@ -131,9 +131,9 @@ impl Cargo {
     /// Runs test programs that are built already: passes their output through and counts
     /// the results.
     ///
-    /// A run that fails without a failed test (it did not build, or a test
-    /// program died) counts as one failure, so that the sum never looks clean. So does one
-    /// that says nothing for as long as `silence_max`: it is ended and its last line told.
+    /// A run that fails without a failed test (it did not build, or a test program died)
+    /// counts as one failure, so that the sum never looks clean. So does one that is silent
+    /// for `silence_max`: it is ended and its last line reported.
     pub fn run_tests(mut self, silence_max: Duration) -> Result<Tally> {
         println!("    {}", self.shown);
         let mut child = self
@@ -160,8 +160,8 @@ impl Cargo {
 /// Lines that wait to be shown.
 const LINES_MAX: usize = 1_024;
 
-/// Counts results on the way. Also gives back the last line when none has followed it
-/// for as long as `silence_max`.
+/// Counts results while passing lines through. Also returns the last line when none has
+/// followed it for `silence_max`.
 fn pass_through(
     mut from: impl BufRead + Send + 'static,
     to: &mut impl Write,

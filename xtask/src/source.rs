@@ -1,9 +1,9 @@
 //! Rust source as the rules need it: which bytes are code, which lines are
 //! tests, where functions begin and end.
 //!
-//! This reads tokens, not grammar. A real parser would be a large dependency for
-//! four questions, and would refuse a file that a person is still writing. What
-//! it takes on trust: code is formatted by rustfmt and braces match.
+//! This reads tokens, not grammar. A real parser would be a large dependency for four
+//! questions, and would refuse an unfinished file. What it takes on trust: code is
+//! formatted by rustfmt and braces match.
 
 mod lexer;
 
@@ -162,7 +162,7 @@ fn keep(text: &str, kinds: &[Kind], kept: Kind) -> String {
     String::from_utf8(blanked.collect()).expect("a token starts and ends between characters")
 }
 
-/// Words of the code with their places.
+/// Words of the code with their offsets.
 pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     let is_word = |c: char| c.is_alphanumeric() || c == '_';
     let mut at = 0;
@@ -176,8 +176,8 @@ pub fn words(code: &str) -> impl Iterator<Item = (usize, &str)> {
     })
 }
 
-/// Items behind a test attribute, from the attribute to their end. Items inside
-/// another test item are part of it.
+/// Items with a test attribute, from the attribute to their end. Items inside another test
+/// item are part of it.
 fn test_items(code: &str) -> Vec<Range<usize>> {
     let mut starts: Vec<usize> = TEST_ATTRIBUTES
         .iter()
@@ -201,7 +201,7 @@ enum Braces {
     AreAList,
 }
 
-/// What the braces of the item at `start`, behind its attributes, mean.
+/// What the braces of the item at `start`, after its attributes, mean.
 fn braces_of(code: &str, start: usize) -> Braces {
     let mut keywords = words(code.get(start..).unwrap_or_default()).map(|(_, word)| word);
     match keywords.find(|word| is_item_keyword(word)) {
@@ -210,8 +210,8 @@ fn braces_of(code: &str, start: usize) -> Braces {
     }
 }
 
-/// The end of the item that begins at `start`: behind its `;`, or behind the
-/// brace that closes its body. Attributes in front of it belong to it.
+/// The end of the item that begins at `start`: after its `;`, or after the brace that
+/// closes its body. Attributes before it belong to it.
 fn item_end(code: &str, start: usize, braces: Braces) -> Option<usize> {
     let mut depth = 0_usize;
     for (at, byte) in code.get(start..)?.bytes().enumerate() {

@@ -1,10 +1,10 @@
 //! A vendor's own test suite as a judge, with an honest account of what it shows.
 //!
 //! Four files say what is expected: `suite.toml` which tests run, `known_failures.toml`
-//! which of them fail and why, `vacuous.txt` which pass against a server that knows
-//! nothing and so prove nothing. [`judge`] holds a run against them: a failure that is
-//! not listed is an error, and so is a listed one that passes, so that the list can
-//! only shrink.
+//! which of them fail and why, `vacuous.txt` which pass against a server that implements
+//! nothing and so prove nothing. [`judge`] compares a run with them: a failure that is not
+//! listed is an error, and so is a listed one that passes, so that the list can only
+//! shrink.
 
 pub mod python;
 
@@ -112,7 +112,7 @@ pub struct Counts {
     pub vacuous: usize,
 }
 
-/// What a run showed. Plain data, kept for `COMPATIBILITY.md`.
+/// The results of a run. Plain data, kept for `COMPATIBILITY.md`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Verdict {
     /// In the order of the plan.
@@ -145,7 +145,7 @@ pub struct Expected {
     pub vacuous: BTreeSet<String>,
 }
 
-/// Holds the results of `files` against what was expected of them.
+/// Compares the results of `files` with what was expected of them.
 pub fn judge(expected: &Expected, files: &[String], results: &BTreeMap<String, Ended>) -> Verdict {
     let mut verdict = Verdict {
         excluded: expected.plan.excluded.clone(),
@@ -182,7 +182,7 @@ fn count<'a>(
     counts
 }
 
-/// The known failures that this run met, by cause.
+/// The known failures that occurred in this run, by cause.
 fn failures(known: &[Reasoned], results: &BTreeMap<String, Ended>) -> Vec<Reasoned> {
     let failed = |test: &&String| results.get(*test) == Some(&Ended::Failed);
     let met = known.iter().map(|cause| Reasoned {

@@ -1,10 +1,11 @@
-//! The rules of the house, as code: layers, sizes, words, names, paths, documentation.
+//! The rules of the house, as code: layers, sizes, words, names, doors, paths, documentation.
 //!
-//! Clippy holds what it can see; this holds the rest. Every rule is a function
-//! from files to findings, with a test that shows it can fail. They look at the
-//! files alone, never at history, so the verdict on a tree is always the same.
+//! Clippy checks what it can see; this checks the rest. Every rule is a function from files
+//! to findings, with a test that shows it can fail. They look at the files alone, never at
+//! history, so the verdict on a tree is always the same.
 
 mod docs;
+mod doors;
 mod names;
 mod paths;
 mod sizes;
@@ -34,6 +35,12 @@ pub struct Exceptions {
     pub banned: Vec<Banned>,
     #[serde(default)]
     pub long_functions: Vec<LongFunction>,
+    #[serde(default)]
+    pub wide_doors: Vec<WideDoor>,
+    #[serde(default)]
+    pub vague_words: Vec<VagueWords>,
+    #[serde(default)]
+    pub vague_comments: Vec<VagueComments>,
 }
 
 /// Texts that no file may contain, or none in some folders.
@@ -55,6 +62,31 @@ pub struct LongFunction {
     pub name: String,
     pub lines: usize,
     pub reason: String,
+}
+
+/// A crate's root that may export more names than the limit.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct WideDoor {
+    pub path: String,
+    pub names: usize,
+    pub reason: String,
+}
+
+/// Words that comments in the crates' sources must not contain.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VagueWords {
+    pub words: Vec<String>,
+    pub instead: String,
+}
+
+/// A file whose comments still contain vague words.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct VagueComments {
+    pub path: String,
+    pub words: usize,
 }
 
 /// The Rust files of the repository, read once for all rules.
@@ -88,6 +120,7 @@ pub fn check_repository(root: &Path) -> Result<Verdict> {
     findings.extend(docs::check(&files, &rust));
     findings.extend(paths::check(&files, &rust));
     findings.extend(names::check(&rust));
+    findings.extend(doors::check(&rust, &exceptions));
     findings.sort();
 
     let functions = FunctionSizes::of(&rust.production);
@@ -100,8 +133,8 @@ fn text_of<'a>(files: &'a [RepoFile], path: &str) -> Result<&'a str> {
 }
 
 impl RustFiles {
-    /// Reads the Rust files and tells production from tests: by folder, by the
-    /// name `tests.rs`, and by `#[cfg(test)] mod name;` in the parent module.
+    /// Reads the Rust files and separates production from tests: by folder, by the name
+    /// `tests.rs`, and by `#[cfg(test)] mod name;` in the parent module.
     pub fn read(files: &[RepoFile]) -> RustFiles {
         let rust = files.iter().filter(|file| file.path.ends_with(".rs"));
         let sources: Vec<Source> =

@@ -1,4 +1,4 @@
-//! The repository keeps its own rules, whoever runs the tests and however.
+//! The repository follows its own rules, however the tests are run.
 
 #[test]
 fn the_repository_is_tidy() {

@@ -1,4 +1,4 @@
-//! What does letting a request in, and counting it, cost?
+//! What does admitting a request, and counting it, cost?
 //!
 //! One thread, then two, on one physical partition: admission, payment and metering
 //! of requests on one key, on a few and on very many.

@@ -1,8 +1,8 @@
 //! How long do writes wait for a split, and does it depend on the size of the partition?
 //!
-//! A partition is filled, then split and merged ten times while four clients go on
-//! writing, each write waiting for its fsync. Printed are the pause as the switch
-//! measures it, and the longest that any write took meanwhile.
+//! A partition is filled, then split and merged ten times while four clients keep writing,
+//! each write waiting for its fsync. Printed are the pause as the switch measures it, and
+//! the longest that any write took meanwhile.
 #![allow(clippy::print_stdout, reason = "benchmarks talk to people")]
 #![allow(clippy::unwrap_used, reason = "a benchmark that cannot work ends")]
 

@@ -1,4 +1,5 @@
-//! The cluster: all containers behind one door.
+//! The public interface of this crate: all containers of a process, routing to their
+//! partitions, and the system container.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError, RwLock};
@@ -6,27 +7,29 @@ use std::time::Duration;
 
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
-use partition::{Command, ContainerNumber, Item, Outcome, PartitionRemedy, Purpose, Setup};
+use partition::{
+    Command, ContainerNumber, Item, Outcome, PartitionConfig, PartitionRemedy, Purpose,
+};
 use runtime::Runtime;
 use storage::Store;
 
-use crate::container::{Container, ContainerSpec};
-use crate::due::Due;
 use crate::error::ClusterError;
-use crate::executor::Executors;
+use crate::execution::executor::Executors;
 use crate::layout::Layout;
+use crate::layout::container::{Container, ContainerSpec};
+use crate::layout::map::{ContainerMap, Division, PartitionId};
+use crate::layout::partition_handle::PartitionHandle;
+use crate::layout::stored_map::{StoredMap, Unstored, map_id};
 use crate::maintenance::Maintenance;
-use crate::map::{ContainerMap, Division, PartitionId};
-use crate::partition_handle::PartitionHandle;
+use crate::maintenance::retired::RetiredPrefix;
 use crate::query::QueryThreads;
-use crate::retired::RetiredPrefix;
-use crate::stored_map::{StoredMap, Unstored, map_id};
-use crate::switch::{Observer, TransitionStep};
 use crate::system::{self, SystemWrite};
+use crate::transition::due::Due;
+use crate::transition::switch::{Observer, TransitionStep};
 
-/// Times a request is tried while the layout or a grant changes under it. Each
-/// time somebody else's change of the same range got in between, and those are
-/// far slower than a request.
+/// Attempts of a request while the layout changes under it or ordinals run out. Each retry
+/// means that another change of the same range got in between, and those are far slower
+/// than a request.
 pub(crate) const ATTEMPTS_MAX: usize = 16;
 
 /// All partitions of this process.
@@ -89,7 +92,7 @@ impl Cluster {
         })
     }
 
-    /// Says how throughput is divided when a range is split for its storage.
+    /// Sets how throughput is divided when a range is split for its storage.
     #[must_use]
     pub fn dividing_storage_splits(self, storage_splits: Division) -> Cluster {
         Cluster { storage_splits, ..self }
@@ -99,7 +102,7 @@ impl Cluster {
         self.storage_splits
     }
 
-    /// Tells somebody of every step of every transition, while it is taken.
+    /// Installs an observer that is called at every step of every transition.
     #[must_use]
     pub fn observed_by(
         mut self,
@@ -170,9 +173,9 @@ impl Cluster {
         Ok(outcome)
     }
 
-    /// Puts a map in force that divides the throughput of the one of `from` anew, together
-    /// with changes of the catalogue. If the map has changed since, nothing is done: the
-    /// ranges that the division speaks of may be gone.
+    /// Puts a map in force that divides the throughput differently than the one of `from`,
+    /// together with changes of the catalogue. If the map has changed since, nothing is
+    /// done: the ranges that the division names may be gone.
     pub async fn divide(
         &self,
         container: &Container,
@@ -185,7 +188,7 @@ impl Cluster {
                 Ok(())
             }
             Err(unstored) => {
-                if matches!(unstored, Unstored::Conflict) {
+                if matches!(unstored, Unstored::Conflict | Unstored::Superseded) {
                     self.catch_up(container)?;
                 }
                 Err(unstored.into())
@@ -214,14 +217,14 @@ impl Cluster {
         Ok(())
     }
 
-    /// Refuses whoever still holds a container, and waits until what they have begun is
-    /// on the disk: only then can its keys be removed for good. A layout that was stored
-    /// before and is not in force yet never will be.
+    /// Refuses further requests to a container that is still referenced, and waits until
+    /// the commands it has taken are durable: only then can its keys be removed for good. A
+    /// layout that was stored before and is not in force yet never will be.
     async fn retire(&self, container: &Container) {
         for handle in container.close() {
             let last = self.executors.call(handle.lane(), move || handle.retire()).await;
             if let Ok(Some(ticket)) = last {
-                // Whatever became of it, nothing comes after it.
+                // Whatever its status, nothing follows it.
                 let _ = ticket.await;
             }
         }
@@ -232,7 +235,8 @@ impl Cluster {
         containers.get(&number).cloned().ok_or(ClusterError::NoContainer(number.0))
     }
 
-    /// Applies a command in the partition that owns its key, and answers when it is durable.
+    /// Applies a command in the partition that owns its key, and returns when it is
+    /// durable.
     pub async fn apply(
         &self,
         container: &Container,
@@ -242,8 +246,8 @@ impl Cluster {
         self.apply_at(container, partition, command).await
     }
 
-    /// Applies a command in the partition that a request was routed to, or in the one that
-    /// has taken its place.
+    /// Applies a command in the partition that a request was routed to, or in its
+    /// successor.
     pub async fn apply_at(
         &self,
         container: &Container,
@@ -263,7 +267,7 @@ impl Cluster {
         let command = Arc::new(command);
         let mut attempts = 0;
         loop {
-            let (range, setup) = (partition.id(), partition.setup());
+            let (range, config) = (partition.id(), partition.config());
             let work = (Arc::clone(&command), purpose);
             let error = match self.executors.apply(Arc::clone(&partition), work).await {
                 Ok(outcome) => {
@@ -276,20 +280,21 @@ impl Cluster {
             };
             attempts += 1;
             if attempts == ATTEMPTS_MAX {
-                // Who named a key and no range need not know what is going on with it.
+                // A caller that named a key and no range need not know that its owner is
+                // changing.
                 return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
-            self.remedy(container, (&partition, &setup), error).await?;
+            self.remedy(container, (&partition, &config), error).await?;
             partition = container.route(&command.location.position)?;
         }
     }
 
-    /// Makes it worth while to try a refused command again, or gives the refusal
-    /// back. The setup is the one under which it was refused.
+    /// Removes the cause of a refusal so that a retry can succeed, or returns the refusal.
+    /// The configuration is the one under which the command was refused.
     async fn remedy(
         &self,
         container: &Container,
-        (handle, setup): (&PartitionHandle, &Setup),
+        (handle, config): (&PartitionHandle, &PartitionConfig),
         error: ClusterError,
     ) -> Result<(), ClusterError> {
         if let ClusterError::Switching(_) = error {
@@ -298,7 +303,9 @@ impl Cluster {
         let ClusterError::Command { range, error } = error else { return Err(error) };
         match error.problem.remedy() {
             PartitionRemedy::Reroute => Ok(()),
-            PartitionRemedy::Grant => self.allocate_ordinals(container, range, setup).await,
+            PartitionRemedy::AllocateOrdinals => {
+                self.allocate_ordinals(container, range, config).await
+            }
             PartitionRemedy::Correct | PartitionRemedy::Reread | PartitionRemedy::Operator => {
                 Err(ClusterError::Command { range, error })
             }
@@ -310,8 +317,8 @@ impl Cluster {
         self.write_system_as(writes, Purpose::Any).await
     }
 
-    /// Writes system items, all or none, on behalf of a change that leads to space being
-    /// given back: also on a full disk.
+    /// Writes system items, all or none, on behalf of a change that frees space: also on a
+    /// full disk.
     pub async fn write_system_for_relief(
         &self,
         writes: Vec<SystemWrite>,
@@ -337,8 +344,8 @@ impl Cluster {
     }
 
     /// Reads the system items whose ids begin with `prefix`, after `after`, in order, and
-    /// says whether there are more: also large ones have to fit into memory. Never refused
-    /// because much is going on, as changes of the catalogue depend on it.
+    /// whether there are more: even large items have to fit into memory. Never refused
+    /// under load, as changes of the catalogue depend on it.
     pub async fn list_system(
         &self,
         prefix: &str,
@@ -350,7 +357,7 @@ impl Cluster {
         self.query_threads.run_always(move |_| list(&prefix, after.as_deref())).await?
     }
 
-    /// The same on the thread of the caller, which may wait.
+    /// The same on the calling thread, which may block.
     pub fn list_system_blocking(
         &self,
         prefix: &str,
@@ -360,7 +367,7 @@ impl Cluster {
         self.system_list(items_max)(prefix, after)
     }
 
-    /// Reads a part of the system items, wherever it is called.
+    /// Reads a page of the system items, on whichever thread calls it.
     pub(crate) fn system_list(
         &self,
         items_max: usize,
@@ -405,21 +412,22 @@ impl Cluster {
         self.containers.write().unwrap_or_else(PoisonError::into_inner).remove(&number)
     }
 
-    /// Gives a range another block of item numbers, unless somebody did since it
-    /// had the setup that ran out of them.
+    /// Allocates another block of ordinals to a partition, unless one was allocated since
+    /// the configuration that ran out of them.
     async fn allocate_ordinals(
         &self,
         container: &Container,
         range: PartitionId,
-        exhausted: &Setup,
+        exhausted: &PartitionConfig,
     ) -> Result<(), ClusterError> {
         let change = |map: &ContainerMap| {
-            let record = map.range(range).filter(|record| record.numbers == exhausted.numbers);
+            let record =
+                map.range(range).filter(|record| record.ordinal_blocks == exhausted.ordinal_blocks);
             Ok(record.map(|_| map.with_more_ordinals(range)))
         };
         // Small, and a drop may be what waits for it.
-        let granting = Box::pin(self.change_map(container, Purpose::Relief, change));
-        if let Some(stored) = granting.await? {
+        let allocating = Box::pin(self.change_map(container, Purpose::Relief, change));
+        if let Some(stored) = allocating.await? {
             container.adopt(stored);
         }
         Ok(())

@@ -1,13 +1,13 @@
-//! Why the cluster could not do something, by what the caller does about it.
+//! Why the cluster refused or failed a request, grouped by what the caller does about it.
 
 use model::partition_key::PartitionKey;
 use partition::{CommandError, DocumentError, PartitionError};
 use storage::StorageError;
 
-use crate::budget::ThrottleRefusal;
-use crate::map::{LayoutError, MapError, PartitionId};
+use crate::layout::map::{LayoutError, MapError, PartitionId};
+use crate::throughput::budget::ThrottleRefusal;
 
-/// Exhaustive on purpose: whoever translates it must look at every new reason.
+/// Exhaustive on purpose: code that translates it must consider every new variant.
 #[derive(Debug, thiserror::Error)]
 pub enum ClusterError {
     /// The partition refused the command and nothing was written. See its problem.
@@ -23,7 +23,7 @@ pub enum ClusterError {
     /// Too much is waiting already. Nothing was written; try again later.
     #[error("too many requests are waiting for this partition")]
     Busy,
-    /// There is no room on the disk. Nothing was written; try again later.
+    /// The disk is full. Nothing was written; try again later.
     #[error("no space left on device")]
     Full,
     /// The throughput of the physical partition is used up for the moment.
@@ -32,10 +32,10 @@ pub enum ClusterError {
     /// The write may or may not have happened. Read before trying again.
     #[error("the outcome of the write is not known")]
     Unknown,
-    /// The container is not there (any more).
+    /// The container does not exist (any more).
     #[error("there is no container {0}")]
     NoContainer(u32),
-    /// A named physical partition is not there (any more): the caller's map is old.
+    /// A named physical partition does not exist (any more): the caller's map is outdated.
     #[error("there is no range {0}")]
     NoRange(PartitionId),
     /// A named physical partition was being replaced when the request came. Try
@@ -52,8 +52,8 @@ pub enum ClusterError {
     /// The database is shutting down.
     #[error("the database is stopping")]
     Stopping,
-    /// An invariant did not hold while the command was worked out. The partition
-    /// was reopened from the disk; nothing was written.
+    /// An invariant did not hold while the command was applied. The partition was reopened
+    /// from the disk; nothing was written.
     #[error("internal error while applying a command")]
     Internal,
     /// A catalogue or map entry cannot be stored, for instance because it is too large.
@@ -66,7 +66,7 @@ pub enum ClusterError {
 }
 
 impl ClusterError {
-    /// Whether only another owner of the key can do it.
+    /// Whether only another owner of the key can serve the request.
     pub(crate) fn is_about_ownership(&self) -> bool {
         match self {
             ClusterError::Switching(_) => true,

@@ -1,31 +1,36 @@
-//! The layout of one container at one moment: its definition, its map, and the way to each of
+//! The layout of one container at one moment: its definition, its map, and the handles of
 //! its partitions.
 //!
-//! A request takes it once, when its container is found, and goes by it to the end: where
-//! its key belongs, who lets it in, who serves it and which sessions count are then answers
-//! about the same moment. Only a partition that says it was replaced sends a request to a
-//! newer layout.
+//! A request takes one layout when its container is resolved, and uses it to the end:
+//! routing, admission, execution and the check of session tokens then all refer to the same
+//! moment. Only a partition that reports that it was replaced sends a request to a newer
+//! layout.
+
+pub(crate) mod container;
+pub(crate) mod map;
+pub(crate) mod partition_handle;
+pub(crate) mod stored_map;
 
 use std::sync::Arc;
 
 use model::epk::Epk;
 
-use crate::container::ContainerSpec;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, PartitionId};
-use crate::partition_handle::PartitionHandle;
-use crate::stored_map::MapVersion;
+use crate::layout::container::ContainerSpec;
+use crate::layout::map::{ContainerMap, PartitionId};
+use crate::layout::partition_handle::PartitionHandle;
+use crate::layout::stored_map::MapVersion;
 
 /// What a container looked like at one moment.
 #[derive(Clone, Debug)]
 pub struct Layout {
     pub(crate) spec: Arc<ContainerSpec>,
     pub(crate) map: Arc<ContainerMap>,
-    /// Which of the stored maps that is.
+    /// The version of the stored map.
     pub(crate) version: MapVersion,
     /// One for each range of the map, in its order.
     pub(crate) partitions: Vec<Arc<PartitionHandle>>,
-    /// Whether the container was dropped: nobody is sent to a partition any more.
+    /// Whether the container was dropped: no request is routed any more.
     pub(crate) dropped: bool,
 }
 

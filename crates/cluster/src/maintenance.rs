@@ -1,39 +1,45 @@
 //! The threads of maintenance work: reading for splits, moves and re-indexing, looking for
-//! expired items, removing what drops have left, rewriting the store.
+//! expired items, sweeping what drops have left, compacting the store.
 //!
-//! All of it may wait for the disk, and nobody waits for it: so it runs neither where
-//! requests are served, nor where commands are applied, nor does it take turns from
-//! queries. Work that goes on for long is handed over in chunks.
+//! All of it may wait for the disk, and no request waits for it: so it runs neither on the
+//! async workers, nor on the executors, nor on the query threads. Long work is handed over
+//! in chunks.
+
+pub(crate) mod check;
+pub(crate) mod clock;
+pub(crate) mod expire;
+pub(crate) mod reindex;
+pub(crate) mod retired;
+pub(crate) mod statistics;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use runtime::{Runtime, TaskHandle, Tasks};
+use runtime::{Runtime, SharedReceiver, SyncSender, TaskHandle, Tasks, sync_channel};
 use tokio::sync::{Semaphore, oneshot};
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 
 /// One more than there is work that cannot be cut into chunks: while the store is
-/// rewritten, everything else goes on.
+/// compacted, everything else continues.
 const THREADS: usize = 2;
 
-/// Work that may wait for a thread; further work waits for room. There is one for each change
-/// of a layout that is under way and one for each task in the background.
+/// Work that may wait for a thread; further work waits for a permit. There is one for each
+/// change of a layout that is under way and one for each background task.
 const QUEUE_MAX: usize = 64;
 
 type Work = Box<dyn FnOnce() + Send>;
 
-/// The threads. Dropping it lets them finish what was handed over.
+/// The threads. Dropping it lets them finish what is queued.
 #[derive(Debug)]
 pub(crate) struct Maintenance {
     tasks: Arc<dyn Tasks>,
     queue: Option<SyncSender<Work>>,
-    /// As many permits as there is room in the queue.
+    /// As many permits as the queue has slots.
     room: Arc<Semaphore>,
-    queued: Arc<Mutex<Receiver<Work>>>,
-    /// None before the first work.
+    queued: Arc<SharedReceiver<Work>>,
+    /// Empty before the first work.
     threads: Mutex<Vec<TaskHandle>>,
 }
 
@@ -44,12 +50,12 @@ impl Maintenance {
             tasks: Arc::clone(&runtime.tasks),
             queue: Some(queue),
             room: Arc::new(Semaphore::new(QUEUE_MAX)),
-            queued: Arc::new(Mutex::new(queued)),
+            queued: Arc::new(SharedReceiver::new(queued)),
             threads: Mutex::default(),
         }
     }
 
-    /// Does something on one of the threads. It is done to the end even if this is dropped.
+    /// Runs work on one of the threads. It runs to its end even if this future is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -83,17 +89,15 @@ impl Drop for Maintenance {
         self.queue = None;
         let mut threads = self.threads.lock().unwrap_or_else(PoisonError::into_inner);
         for thread in threads.drain(..) {
-            // A panicked thread has reported itself; there is nobody to tell here.
+            // A panicked thread has logged that itself; a destructor has no caller to
+            // report to.
             let _ = thread.join();
         }
     }
 }
 
-fn work_off(queued: &Mutex<Receiver<Work>>) {
-    loop {
-        // The lock is held while waiting, which is all that the others would do.
-        let next = queued.lock().unwrap_or_else(PoisonError::into_inner).recv();
-        let Ok(work) = next else { return };
+fn work_off(queued: &SharedReceiver<Work>) {
+    while let Ok(work) = queued.recv() {
         if catch_unwind(AssertUnwindSafe(work)).is_err() {
             tracing::error!("maintenance work panicked");
         }
@@ -101,7 +105,7 @@ fn work_off(queued: &Mutex<Receiver<Work>>) {
 }
 
 impl Cluster {
-    /// Does something that may wait on a thread for maintenance work.
+    /// Runs work that may block on a maintenance thread.
     pub(crate) async fn aside<T: Send + 'static>(
         &self,
         work: impl FnOnce() -> T + Send + 'static,
@@ -113,6 +117,7 @@ impl Cluster {
 #[cfg(test)]
 mod tests {
     use std::collections::BTreeSet;
+    use std::sync::mpsc::sync_channel;
 
     use super::*;
 

@@ -1,9 +1,11 @@
-//! Queries over the items of a container, page by page.
+//! Queries over the items of a container, page by page (scatter-gather with keyset
+//! pagination).
 //!
-//! Partitions execute a query, each on a snapshot of its own, and answer with plain data:
-//! steps of a scan with their rows, sorted runs, partial groups. Here it is decided which
-//! partitions a page asks (`scope.rs`, `snapshots.rs`), they are asked (`fanout.rs`), what they answer is merged
-//! (`merge.rs`), pages are cut and cursors are made (`page.rs`, `cursor.rs`).
+//! Partitions execute a query, each on a snapshot of its own, and return plain data: steps
+//! of a scan with their rows, sorted runs, partial groups. This module chooses the
+//! partitions of a page (`scope.rs`, `snapshots.rs`), fans the query out to them
+//! (`fanout.rs`), merges their answers (`merge.rs`), cuts pages and makes cursors
+//! (`page.rs`, `cursor.rs`).
 
 mod cursor;
 mod fanout;
@@ -36,40 +38,39 @@ pub(crate) use threads::QueryThreads;
 pub use threads::Turn;
 
 use crate::cluster::{Cluster, Served};
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
 
-/// How long a query may take that cannot end before it has seen everything.
+/// Time limit of a query that cannot end before it has seen everything.
 const QUERY_TIME_MAX: Duration = Duration::from_secs(60);
 
 /// One page of a query.
 #[derive(Clone, Debug)]
 pub struct PageQuery {
     pub bound: Arc<Bound>,
-    /// A number that all pages of a query share, and those whose cursors mean nothing to it
-    /// most likely not.
+    /// A fingerprint that all pages of a query share, and that queries to which its cursors
+    /// mean nothing most likely do not have.
     pub fingerprint: u32,
-    /// The part of the ring that the client asks about, whatever the filter says.
+    /// The part of the ring that the client names, whatever the filter says.
     pub scope: EpkRange,
-    /// The parts of the ring to look at, in order and apart from each other.
+    /// The parts of the ring to scan, in order and disjoint.
     pub within: Vec<EpkRange>,
-    /// The ordinals that items there can have.
+    /// The range of ordinals that items there can have.
     pub ordinals: Range<u64>,
-    /// What the keys of items begin with, where the client named a prefix.
+    /// The prefix of the items' partition keys, where the client named one.
     pub prefix: Option<Arc<PartitionKey>>,
     pub after: Option<Cursor>,
-    /// Where in the order to begin, for clients that name it themselves. Only rows behind
-    /// it count.
+    /// The resume point, for clients that name it themselves. Only rows after it count.
     pub resume: Option<Point>,
     pub bounds: PageBounds,
     pub approach: Approach,
-    /// Whether somebody wants to know where the time goes.
+    /// Whether the client asked for timings.
     pub is_timed: bool,
 }
 
 impl PageQuery {
-    /// Where on its access path the page before ended, if it was on one.
+    /// The position on its access path where the previous page ended, if it had one.
     fn after_entry(&self) -> Option<&AfterEntry> {
         match &self.after.as_ref()?.resume {
             ResumePoint::AfterEntry(after) => Some(after),
@@ -77,7 +78,7 @@ impl PageQuery {
         }
     }
 
-    /// Where in the order the page before ended.
+    /// The position in the order where the previous page ended.
     fn after_row(&self) -> Option<&AfterRow> {
         match &self.after.as_ref()?.resume {
             ResumePoint::AfterRow(after) => Some(after),
@@ -85,7 +86,7 @@ impl PageQuery {
         }
     }
 
-    /// For each key of the order, or of the values by which rows are told apart, whether it
+    /// For each key of the order, or of the values that distinguish rows, whether it
     /// descends.
     fn descends(&self) -> Vec<bool> {
         match self.value_order() {
@@ -94,18 +95,19 @@ impl PageQuery {
         }
     }
 
-    /// The values by which rows are told apart, if nothing else is said about where to begin.
+    /// The values that distinguish rows, unless the client names the resume point.
     fn value_order(&self) -> Option<Vec<ValueKey>> {
         self.bound.value_order().filter(|_| self.resume.is_none())
     }
 
-    /// How many rows are left out by OFFSET from here on, and how many were given.
+    /// Number of rows still to be skipped by OFFSET, and of rows returned by previous
+    /// pages.
     fn counted(&self) -> (u64, u64) {
         let (offset, _) = self.bound.window();
         self.after.as_ref().map_or((offset as u64, 0), |after| (after.skip, after.given))
     }
 
-    /// How many rows the page can need.
+    /// Upper bound of the rows that the page needs.
     fn rows_wanted(&self) -> u64 {
         let ((skip, given), (_, limit)) = (self.counted(), self.bound.window());
         let left = (limit as u64).saturating_sub(given);
@@ -113,46 +115,45 @@ impl PageQuery {
     }
 }
 
-/// Where a page ends at the latest.
+/// The limits of a page.
 #[derive(Clone, Copy, Debug)]
 pub struct PageBounds {
     pub rows: usize,
     /// Bytes of all rows together; a single row may be larger.
     pub bytes: usize,
     pub time: Duration,
-    /// Items that are met on the way, whether they give a row or not: what a page can
-    /// cost.
-    pub met: u64,
+    /// Items that are scanned, whether or not they yield a row: what a page can cost.
+    pub scanned: u64,
 }
 
-/// Some rows, and where to go on.
+/// Some rows, and the cursor of the next page.
 #[derive(Debug)]
 pub struct QueryPage {
     /// JSON texts.
     pub rows: Vec<Bytes>,
     pub rest: Option<Cursor>,
-    /// What each partition that was asked did.
+    /// What each contacted partition did.
     pub served: Vec<Served<Scanned>>,
     pub report: QueryReport,
 }
 
-/// What is told about a page besides its rows.
+/// Metadata of a page.
 #[derive(Clone, Debug, Default)]
 pub struct QueryReport {
-    /// How items were found, in words.
+    /// The access path, as text.
     pub access: String,
-    /// Index entries that were looked at.
+    /// Index entries that were read.
     pub entries: u64,
-    /// Items that were looked into, and the bytes of their texts.
+    /// Items that were loaded, and the bytes of their texts.
     pub items: u64,
     pub bytes: u64,
-    /// Items that gave a row.
+    /// Items that yielded a row.
     pub hits: u64,
     pub rows: u64,
     pub row_bytes: u64,
-    /// The partitions that were asked.
+    /// The contacted partitions.
     pub partitions: Vec<PartitionId>,
-    /// Whether rows that the order leaves open come in descending order of resource ids.
+    /// Whether rows that compare equal come in descending order of resource ids.
     pub backwards: bool,
     pub usage: IndexUse,
     pub times: QueryTimes,
@@ -161,24 +162,24 @@ pub struct QueryReport {
 /// Where the time went.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct QueryTimes {
-    /// From the text to a tree.
+    /// Parsing the text.
     pub parsing: Duration,
-    /// From the tree to what can be run.
+    /// Binding the tree.
     pub binding: Duration,
-    /// Finding out where to look.
+    /// Finding the ranges to scan.
     pub aiming: Duration,
-    /// Choosing how to find items.
+    /// Choosing the access path.
     pub choosing: Duration,
-    /// Running: what follows is a part of it.
+    /// Execution: what follows is a part of it.
     pub running: Duration,
-    /// Going along indexes.
+    /// Reading index entries.
     pub finding: Duration,
-    /// Reading items.
+    /// Loading items.
     pub loading: Duration,
     /// Calls of the language's functions, and of those that users have stored.
     pub system_functions: Duration,
     pub user_functions: Duration,
-    /// Making texts of rows.
+    /// Serialising rows.
     pub writing: Duration,
     /// From the beginning of the page to its end, without waiting for a thread.
     pub total: Duration,
@@ -206,8 +207,8 @@ impl From<PartitionError> for QueryFailure {
 }
 
 impl Cluster {
-    /// Does something that may take time on a thread for queries, where it shares turns
-    /// with all others. Dropping the future stops it.
+    /// Runs long work on a query thread, where it shares time slices with all other
+    /// queries. Dropping the future stops it.
     pub async fn take_turns<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
@@ -215,8 +216,8 @@ impl Cluster {
         self.query_threads().run(work).await
     }
 
-    /// From now on, has all that queries ask of partitions written to bytes and read again,
-    /// and the answers as well, as if partitions were elsewhere. For tests.
+    /// From now on, serialises all queries to partitions and their answers and reads them
+    /// again, as if partitions were in other processes. For tests.
     pub fn query_through_bytes(&self) {
         self.query_threads().write_bytes();
     }
@@ -228,7 +229,7 @@ impl Cluster {
 }
 
 impl Turn {
-    /// Answers one page of a query, within the memory that all of them share.
+    /// Executes one page of a query, within the memory that all of them share.
     pub fn answer(
         self: &Arc<Self>,
         container: &Container,

@@ -1,9 +1,8 @@
 //! The system container: catalogue and map as ordinary items.
 //!
-//! It has one partition, one bucket and no partition key, so that all of it is
-//! one logical partition and any set of its items can change in one
-//! transaction. Its items are not indexed: they are found by id, and ids are
-//! made so that what belongs together stands together.
+//! It has one partition, one bucket and no partition key, so that all of it is one logical
+//! partition and any set of its items can change in one transaction. Its items are not
+//! indexed: they are found by id, and ids are formed so that related items are neighbours.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +17,10 @@ use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{Command, ContainerNumber, Document, EtagMatch, Operation};
 
-use crate::container::ContainerSpec;
 use crate::error::ClusterError;
-use crate::map::ContainerMap;
-use crate::stored_map::{MapVersion, StoredMap};
+use crate::layout::container::ContainerSpec;
+use crate::layout::map::ContainerMap;
+use crate::layout::stored_map::{MapVersion, StoredMap};
 
 /// The number of the system container in keys.
 pub(crate) const SYSTEM: ContainerNumber = ContainerNumber(0);
@@ -39,7 +38,7 @@ pub enum SystemWrite {
     Create { id: String, body: Object },
     /// Fails if the item does not exist, or has changed since `if_match`.
     Replace { id: String, body: Object, if_match: Option<EtagMatch> },
-    /// Writes the item whether it exists or not.
+    /// Writes the item whether or not it exists.
     Put { id: String, body: Object },
     /// Fails if the item does not exist, or has changed since `if_match`.
     Delete { id: String, if_match: Option<EtagMatch> },
@@ -84,7 +83,7 @@ pub(crate) fn epk() -> Epk {
     location().position
 }
 
-/// The command that does all writes or none.
+/// The command that executes all writes or none.
 pub(crate) fn command(writes: Vec<SystemWrite>, limits: &Limits) -> Result<Command, ClusterError> {
     let operations =
         writes.into_iter().map(|write| operation(write, limits)).collect::<Result<_, _>>()?;

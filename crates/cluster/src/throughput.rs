@@ -1,8 +1,11 @@
-//! How much of a container's throughput each of its physical partitions has.
+//! Provisioned throughput, divided between the physical partitions of a container.
 //!
-//! The plan says what was provided for the container, the map says between whom it
-//! is divided. Both change while requests run; what a partition has is then changed in
-//! place, so that requests ask its handle and nobody else.
+//! The provisioned throughput is what the container has, the map says how it is divided.
+//! Both change while requests run; a partition's share is then changed in place, so that
+//! requests ask only its handle.
+
+pub(crate) mod budget;
+pub(crate) mod meter;
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
@@ -13,18 +16,18 @@ use model::epk::Epk;
 use model::limits::Limits;
 use runtime::Clock;
 
-use crate::budget::{Allowance, Burst, Caller, ThrottleRefusal, ThroughputBudget};
-use crate::map::{ContainerMap, PartitionId};
-use crate::meter::{Meter, Totals};
+use crate::layout::map::{ContainerMap, PartitionId};
+use crate::throughput::budget::{Allowance, Burst, Caller, ThrottleRefusal, ThroughputBudget};
+use crate::throughput::meter::{Meter, Totals};
 
 /// What was provided for a container. Rates are RU/s as clients see them.
 #[derive(Clone, Debug)]
 pub enum ProvisionedThroughput {
     /// Used without limit, and metered.
     Unlimited,
-    /// So much for the whole container.
+    /// This rate for the whole container.
     Container { rate: u32, burst: bool, buckets: Vec<ThroughputBucket> },
-    /// So much for each physical partition, however many there are.
+    /// This rate for each physical partition, however many there are.
     EachRange { rate: u32 },
     /// A part of what its database has.
     Database(Arc<Pool>),
@@ -61,12 +64,12 @@ struct State {
     /// The map by which it is divided.
     map: Arc<ContainerMap>,
     throttles: BTreeMap<PartitionId, Arc<PartitionThrottle>>,
-    /// What partitions counted that are there no more.
+    /// Totals of partitions that no longer exist.
     former: Totals,
 }
 
-/// What one physical partition may spend, and what it has spent. Its handle carries it, so
-/// that a request is let in and pays where it is served.
+/// What one physical partition may spend, and what it has spent. Its handle owns it, so
+/// that a request is admitted and charged where it is served.
 #[derive(Debug)]
 pub struct PartitionThrottle {
     clock: Arc<dyn Clock>,
@@ -82,7 +85,7 @@ struct Source {
     pooled: bool,
 }
 
-/// A request that was let in. It pays when it is done.
+/// An admitted request, which pays when it is done.
 #[derive(Debug)]
 #[must_use = "whoever is let in pays"]
 pub struct Permit {
@@ -91,7 +94,7 @@ pub struct Permit {
 }
 
 impl ThroughputController {
-    /// Everybody is let in until something is provided.
+    /// Every request is admitted until throughput is provisioned.
     pub fn new(
         clock: Arc<dyn Clock>,
         limits: Arc<Limits>,
@@ -105,7 +108,7 @@ impl ThroughputController {
         controller
     }
 
-    /// Provides for the container from now on.
+    /// Sets the container's provisioned throughput from now on.
     pub fn provide(&self, provisioned: ProvisionedThroughput) {
         let mut state = self.state();
         state.provisioned = provisioned;
@@ -125,7 +128,7 @@ impl ThroughputController {
         self.state().throttles.get(&id).cloned()
     }
 
-    /// What all partitions counted that the container ever had.
+    /// The totals of all partitions that the container ever had.
     #[must_use]
     pub fn totals(&self) -> Totals {
         let state = self.state();
@@ -166,7 +169,7 @@ impl ThroughputController {
         }
     }
 
-    /// How the budget of a range with that part of the whole is filled.
+    /// The allowance of a range with that share of the whole.
     fn allowance(&self, provisioned: &ProvisionedThroughput, fraction: f64) -> Option<Allowance> {
         match provisioned {
             ProvisionedThroughput::Unlimited | ProvisionedThroughput::Database(_) => None,
@@ -203,7 +206,7 @@ impl PartitionThrottle {
         PartitionThrottle { clock, source: RwLock::new(source), meter: Meter::default() }
     }
 
-    /// Lets a request in, or says when to come back.
+    /// Admits a request, or refuses it with the time to wait.
     pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, ThrottleRefusal> {
         match self.source().budget.admit(self.clock.monotonic(), caller) {
             Ok(()) => Ok(self.permit(caller)),
@@ -214,7 +217,7 @@ impl PartitionThrottle {
         }
     }
 
-    /// Lets a request in whatever the budget says: it is under way already.
+    /// Admits a request whatever the budget says: it is under way already.
     pub fn permit(self: &Arc<PartitionThrottle>, caller: Caller) -> Permit {
         Permit { throttle: Arc::clone(self), caller }
     }
@@ -233,15 +236,15 @@ impl PartitionThrottle {
         &self.meter
     }
 
-    /// RU/s that flow in, unless it is not limited. In a scale model that is less
-    /// than clients are told.
+    /// RU/s that flow in, unless it is not limited. In a scale model that is less than what
+    /// clients see.
     #[must_use]
     pub fn rate(&self) -> Option<f64> {
         self.source().budget.rate()
     }
 
-    /// The busiest second of the last minute as a part of what a second provides,
-    /// at most all of it. Nothing is used of what has no limit.
+    /// The busiest second of the last minute as a fraction of what a second provides, at
+    /// most 1. Zero where there is no limit.
     #[must_use]
     pub fn normalised(&self) -> f64 {
         let busiest = self.meter.busiest_second(self.clock.monotonic());
@@ -259,8 +262,8 @@ impl Permit {
     }
 }
 
-/// A budget that is filled like this, if possible the one there was, with its debts;
-/// else one that takes the place of those of its parents.
+/// A budget with this allowance, if possible the existing one, with its debts; otherwise
+/// one that succeeds those of its parents.
 fn filled<'a>(
     kept: Option<&Arc<PartitionThrottle>>,
     parents: impl Iterator<Item = &'a Arc<PartitionThrottle>>,
@@ -281,7 +284,7 @@ fn filled<'a>(
 }
 
 impl Pool {
-    /// The throughput of a database; none: not limited.
+    /// The throughput of a database; `None`: not limited.
     #[must_use]
     pub fn new(clock: Arc<dyn Clock>, limits: Arc<Limits>, rate: Option<u32>) -> Pool {
         let pool = Pool { clock, limits, budgets: RwLock::default() };
@@ -289,7 +292,7 @@ impl Pool {
         pool
     }
 
-    /// Changes it. Containers notice when they are provided for the next time.
+    /// Changes it. Containers follow when they are provisioned the next time.
     pub fn provide(&self, rate: Option<u32>) {
         let now = self.clock.monotonic();
         let count = rate.map_or(1, |rate| self.limits.ranges_for_scaling(rate));

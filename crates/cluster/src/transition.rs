@@ -1,26 +1,33 @@
-//! Splits and merges: from what is wanted to a switch of the layout.
+//! Splits and merges: choosing a cut, making it a bucket boundary, and switching the
+//! layout.
+
+pub(crate) mod choose;
+pub(crate) mod cold;
+pub(crate) mod due;
+pub(crate) mod rebucket;
+pub(crate) mod switch;
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use model::epk::Epk;
 
-use crate::choose::{self, Cut, Uncut};
 use crate::cluster::Cluster;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::{ContainerMap, Division, FinalPosition, LayoutError, PartitionId};
-use crate::statistics::key_at;
-use crate::switch::{Part, Switched};
+use crate::layout::container::Container;
+use crate::layout::map::{ContainerMap, Division, FinalPosition, LayoutError, PartitionId};
+use crate::maintenance::statistics::key_at;
+use crate::transition::choose::{Cut, Uncut};
+use crate::transition::switch::{Part, Switched};
 
-/// Times a cut is looked for: the second time it is a bound, unless a move from
-/// before a restart had to be finished first.
+/// Attempts to find a cut: the second time it is a bound, unless writes have moved the middle
+/// meanwhile or a move from before a restart had to be finished first.
 const CUTS_MAX: usize = 3;
 
 /// What is to be halved.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Halve {
-    /// The hashes, and with them the throughput.
+    /// The hashes, and so the throughput.
     Hashes,
     /// The bytes that are stored.
     Bytes,
@@ -61,8 +68,8 @@ impl Cluster {
         Ok(report(ranges, &switched))
     }
 
-    /// Splits until there are so many ranges, the widest first. Says what was
-    /// done, in its order; the container may have had enough already.
+    /// Splits, the widest range first, until there are `ranges` of them. Returns the
+    /// transitions in order; the container may have had enough ranges already.
     pub async fn grow_to(
         &self,
         container: &Arc<Container>,
@@ -101,20 +108,26 @@ impl Cluster {
         Ok(report(&[range], &switched))
     }
 
-    /// Finds a cut, and makes it a bound if it is none.
+    /// Finds a cut, and re-buckets if it is not at a bound.
     async fn cut(
         &self,
         container: &Arc<Container>,
         range: PartitionId,
         halve: Halve,
     ) -> Result<Epk, ClusterError> {
+        let mut last = None;
         for _ in 0..CUTS_MAX {
             match self.choose(container, range, halve).await? {
                 Cut::Bound(at) => return Ok(at),
-                Cut::Inside { bucket, at } => self.rebucket(container, bucket, &at).await?,
+                Cut::Inside { bucket, at } => {
+                    self.rebucket(container, bucket, &at).await?;
+                    last = Some(at);
+                }
             }
         }
-        Err(ClusterError::Busy)
+        // The middle moves as fast as buckets are. Where it was just now is near enough.
+        let bound = last.filter(|at| container.map().check_split(range, at).is_ok());
+        bound.ok_or(ClusterError::Busy)
     }
 
     async fn choose(
@@ -153,7 +166,7 @@ impl Cluster {
     }
 }
 
-/// The ranges that came with a change are those that the change made.
+/// The new ranges of a transition are those that its change of the layout made.
 fn report(from: &[PartitionId], switched: &Switched) -> Transition {
     let change = switched.map.change();
     let new = switched.map.ranges().iter().filter(|record| record.change == change);

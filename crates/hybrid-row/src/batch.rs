@@ -6,7 +6,7 @@ use crate::record::{RecordWriter, Records};
 use crate::row::HybridRow;
 use crate::value::{Kind, RowValue};
 
-/// The names of columns, which the tables below and whoever asks for a value share.
+/// The names of columns, shared by the tables below and the code that asks for a value.
 mod column {
     pub(super) const OPERATION_TYPE: &str = "operationType";
     pub(super) const RESOURCE_TYPE: &str = "resourceType";
@@ -59,7 +59,7 @@ pub static BATCH_RESULT: RowLayout = RowLayout::new(
     ],
 );
 
-/// The type of an operation, as a number says it.
+/// The type of an operation, by its number.
 pub mod operation_type {
     pub const CREATE: i32 = 0;
     pub const PATCH: i32 = 1;
@@ -107,13 +107,13 @@ pub fn operations(body: &[u8]) -> impl Iterator<Item = Result<BatchOperation<'_>
     rows.map(|row| row.map(|row| BatchOperation::from(&row)))
 }
 
-/// What came of them, one at a time.
+/// The results, one at a time.
 pub fn outcomes(body: &[u8]) -> impl Iterator<Item = Result<OperationResult<'_>>> {
     let rows = Records::new(body).map(|row| HybridRow::read(&BATCH_RESULT, row?));
     rows.map(|row| row.map(|row| OperationResult::from(&row)))
 }
 
-/// A stream of rows, which are those of operations or of outcomes.
+/// A stream of rows, of operations or of results.
 ///
 /// # Errors
 /// A row that is too long for a record.
@@ -191,8 +191,8 @@ impl<'a> From<&OperationResult<'a>> for HybridRow<'a> {
     }
 }
 
-/// Columns by name and type. The tables above say which column has which type, and
-/// what was read has been held against them.
+/// Columns by name and type. The tables above say which column has which type, and rows
+/// were checked against them when they were read.
 impl<'a> HybridRow<'a> {
     fn put(&mut self, name: &'static str, value: Option<RowValue<'a>>) {
         if let Some(value) = value {

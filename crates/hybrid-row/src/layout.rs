@@ -1,8 +1,8 @@
-//! What the columns of a schema are called, and how each is stored.
+//! The columns of a schema, and how each is stored.
 
 use crate::value::Kind;
 
-/// Columns of the largest schema there is room for. Those of batches have twelve.
+/// Columns that a schema may have at most. Those of batches have twelve.
 pub(crate) const COLUMNS_MAX: usize = 16;
 
 /// A schema: the columns of its rows, in the order in which they are numbered.
@@ -19,16 +19,16 @@ pub(crate) struct Column {
     pub(crate) storage: Storage,
 }
 
-/// Where a column's value stands in a row. Columns come in this order.
+/// Where a column's value is in a row. Columns come in this order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Storage {
-    /// Always there, at its own place.
+    /// Always present, at a fixed offset.
     Required,
-    /// At its own place as well; a bit says whether what stands there means anything.
+    /// At a fixed offset as well; a presence bit says whether the value counts.
     Fixed,
-    /// Behind those, with its length, if a bit says that it is there.
+    /// After those, with its length, if a presence bit is set.
     Variable,
-    /// At the end, with its type and number in front of it, if it is there.
+    /// At the end, preceded by its type and number, if it is present.
     Sparse,
 }
 
@@ -46,7 +46,7 @@ impl Column {
 
 impl RowLayout {
     pub(crate) const fn new(schema: i32, columns: &'static [Column]) -> RowLayout {
-        assert!(columns.len() <= COLUMNS_MAX, "there is room for so many columns");
+        assert!(columns.len() <= COLUMNS_MAX, "a schema has at most this many columns");
         let mut at = 0;
         while at < columns.len() {
             let Column { kind, storage, .. } = &columns[at];
@@ -57,7 +57,7 @@ impl RowLayout {
         RowLayout { schema, columns }
     }
 
-    /// Bytes of the bits that say which columns are there.
+    /// Bytes of the presence bits.
     pub(crate) fn presence_bytes(&self) -> usize {
         self.columns.iter().filter(|column| column.storage.has_bit()).count().div_ceil(8)
     }

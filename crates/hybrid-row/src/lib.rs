@@ -1,10 +1,10 @@
-//! HybridRow: rows of typed columns, one after another in a stream of records. The
-//! .NET SDK sends batches and bulk requests in it and wants its answers so.
+//! HybridRow: rows of typed columns, one after another in a stream of records. The .NET SDK
+//! sends batches and bulk requests in it and expects its answers in it.
 //!
-//! Nothing is copied on the way in: a [`HybridRow`] points into the bytes it was read from.
-//! On the way out a row is written where it stays, and its length and checksum are put
-//! in front of it afterwards. Every length is held against what is left before it is
-//! believed, and rows are read one at a time, so that a few bytes cannot ask for much.
+//! Reading copies nothing: a [`HybridRow`] points into the bytes it was read from. Writing
+//! puts a row directly into the output and fills in its length and checksum afterwards.
+//! Every length is checked against what is left before it is used, and rows are read one at
+//! a time, so that a few bytes cannot make us allocate much.
 //!
 //! [`batch`] has the two schemas that batches use; the bytes are described in
 //! `docs/formats/hybrid-row.md`.

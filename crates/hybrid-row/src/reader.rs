@@ -1,4 +1,4 @@
-//! A place in bytes that nobody vouches for.
+//! A cursor over untrusted bytes.
 
 use crate::Result;
 use crate::error::HybridRowError;
@@ -6,7 +6,7 @@ use crate::error::HybridRowError;
 /// Seven bits a byte: ten bytes hold 64 bits.
 const VARUINT_BYTES_MAX: u32 = 10;
 
-/// What is left of some bytes, and how far it is from their beginning.
+/// The bytes that are left, and their offset from the beginning.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     rest: &'a [u8],
@@ -70,7 +70,7 @@ impl<'a> Reader<'a> {
         Err(too_long)
     }
 
-    /// Bytes behind their length.
+    /// Length-prefixed bytes.
     pub(crate) fn bytes(&mut self) -> Result<&'a [u8]> {
         let offset = self.offset;
         let length = self.varuint()?;
@@ -78,7 +78,7 @@ impl<'a> Reader<'a> {
         self.take(length)
     }
 
-    /// So many bytes, which must be UTF-8.
+    /// `length` bytes, which must be UTF-8.
     pub(crate) fn text(&mut self, length: usize) -> Result<&'a str> {
         let offset = self.offset;
         let bytes = self.take(length)?;

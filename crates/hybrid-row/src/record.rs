@@ -1,7 +1,7 @@
-//! RecordIO: rows one after another, each behind its length and checksum.
+//! RecordIO: rows one after another, each preceded by its length and checksum.
 //!
-//! A stream begins with a segment's header, and another one may come between records.
-//! It says how long it is and what the rows are, if the writer cares to; readers know.
+//! A stream begins with a segment header, and further ones may come between records. A
+//! header says how long it is and, optionally, what the rows are; readers know.
 
 use crate::Result;
 use crate::error::HybridRowError;
@@ -36,7 +36,8 @@ const RECORD_BYTES: usize = 13;
 const LENGTH_BYTES: usize = size_of::<i32>();
 const CHECKSUM_BYTES: usize = size_of::<u32>();
 
-/// The rows of a stream, as bytes that the checksums vouch for. Ends after the first error.
+/// The rows of a stream, as bytes whose checksums were verified. Ends after the first
+/// error.
 #[derive(Clone, Debug)]
 pub struct Records<'a> {
     rest: &'a [u8],
@@ -131,7 +132,7 @@ pub struct RecordWriter {
 }
 
 impl RecordWriter {
-    /// Expects rows of so many bytes in all.
+    /// Expects rows of `row_bytes` bytes in all.
     #[must_use]
     pub fn with_capacity(rows: usize, row_bytes: usize) -> RecordWriter {
         let bytes = SEGMENT_BYTES_MIN + rows.saturating_mul(RECORD_BYTES).saturating_add(row_bytes);

@@ -9,8 +9,8 @@ use crate::value::RowValue;
 /// The first byte of every row. No JSON text begins with it, nor does binary JSON.
 pub const VERSION: u8 = 0x81;
 
-/// Fields beside the schema that a row may have. Clients send none; who reads rows
-/// should skip what newer writers add.
+/// Fields outside the schema that a row may have. Clients send none; readers should skip
+/// what newer writers add.
 pub const NAMED_FIELDS_MAX: usize = 32;
 
 /// The values of a row, pointing into the bytes that it was read from or into
@@ -93,7 +93,7 @@ impl<'a> HybridRow<'a> {
         Ok(row)
     }
 
-    /// The columns that have a place of their own.
+    /// The columns at fixed offsets.
     fn read_columns(&mut self, input: &mut Reader<'a>) -> Result<()> {
         let presence = input.take(self.layout.presence_bytes())?;
         let mut bits = presence.iter().flat_map(|byte| (0..8).map(move |bit| byte >> bit & 1 == 1));
@@ -109,7 +109,7 @@ impl<'a> HybridRow<'a> {
         Ok(())
     }
 
-    /// A field that says its own type and which one it is.
+    /// A sparse field, which carries its own type and name.
     fn read_field(&mut self, input: &mut Reader<'a>) -> Result<()> {
         let offset = input.offset();
         let code = input.byte()?;
@@ -147,7 +147,7 @@ impl<'a> HybridRow<'a> {
         input.text(length)
     }
 
-    /// Writes the row behind whatever is there.
+    /// Appends the row.
     pub fn write(&self, out: &mut Vec<u8>) {
         out.push(VERSION);
         out.extend(self.layout.schema.to_le_bytes());
@@ -194,7 +194,7 @@ fn write_field(out: &mut Vec<u8>, number: u64, name: &str, value: &RowValue<'_>)
     }
 }
 
-/// What stands in the place of a value that is absent.
+/// What is written at the offset of a value that is absent.
 fn write_zero(column: &Column, out: &mut Vec<u8>) {
     out.extend(std::iter::repeat_n(0, column.kind.fixed_bytes()));
 }

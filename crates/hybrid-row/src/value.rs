@@ -81,8 +81,8 @@ mod code {
 }
 
 impl Kind {
-    /// Bytes of a value at a place of its own; zero for what cannot stand at one. A
-    /// boolean would be a bit among those that say what is there: no schema here has any.
+    /// Bytes of a value at a fixed offset; zero for types that cannot be stored so. A
+    /// boolean would be one of the presence bits: no schema here has any.
     pub(crate) const fn fixed_bytes(self) -> usize {
         match self {
             Kind::Null | Kind::Bool => 0,
@@ -97,8 +97,8 @@ impl Kind {
 }
 
 impl<'a> RowValue<'a> {
-    /// A sparse field's value, whose type was announced by `code` at `offset`. What the
-    /// field is called stands between the two, so this is told about it.
+    /// A sparse field's value, whose type was announced by `code` at `offset`. The name of
+    /// the field comes between the two, hence the parameters.
     pub(crate) fn read_sparse(
         code: u8,
         offset: usize,
@@ -184,7 +184,7 @@ impl<'a> RowValue<'a> {
         }
     }
 
-    /// Whether a sparse field has nothing behind its name.
+    /// Whether a sparse field has no bytes after its name.
     pub(crate) fn is_in_its_code(&self) -> bool {
         matches!(self.kind(), Kind::Null | Kind::Bool)
     }
@@ -245,8 +245,9 @@ fn write_bytes(out: &mut Vec<u8>, bytes: &[u8]) {
     out.extend_from_slice(bytes);
 }
 
-/// Small numbers are short whatever their sign: it stands in the lowest bit, below the
-/// magnitude. The least number's magnitude has a bit too many, which falls off.
+/// Zigzag encoding: the sign goes to the lowest bit, below the magnitude, so that small
+/// numbers are short whatever their sign. The magnitude of the least number has one bit too
+/// many, which is dropped.
 fn sign_to_bottom(value: i64) -> u64 {
     value.unsigned_abs() << 1 | u64::from(value < 0)
 }

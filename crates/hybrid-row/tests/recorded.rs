@@ -1,7 +1,7 @@
 //! Bodies that the .NET SDK sent and rows that Microsoft's library wrote, against ours.
 //!
-//! The files live outside the repository. Without them each test says in one line
-//! what it left out; in CI it fails instead.
+//! The files live outside the repository. Without them each test reports in one line what
+//! it skipped; in CI it fails instead.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
@@ -11,7 +11,7 @@ use serde_json::{Map, Value as Json, json};
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/direct");
 
-/// The lines of a shared file; none where it is absent and may be.
+/// The lines of a shared file; none where it is absent and need not be there.
 fn shared(name: &str) -> Vec<Json> {
     let path = format!("{FOLDER}/{name}");
     let text = std::fs::read_to_string(&path).ok();

@@ -8,7 +8,8 @@ use proptest::collection::{btree_map, vec};
 use proptest::option::of;
 use proptest::prelude::*;
 
-/// How many random rows go there and back. `ORRERY_ROWS` has the long run choose more.
+/// How many random rows are written and read back. `ORRERY_ROWS` raises it for the long
+/// run.
 fn cases() -> ProptestConfig {
     let cases = std::env::var("ORRERY_ROWS").ok().and_then(|text| text.parse().ok());
     ProptestConfig {
@@ -59,7 +60,7 @@ fn number(bits: u64, kind: u8) -> RowValue<'static> {
         9 => RowValue::U64(bits),
         10 => RowValue::VarInt(bits.cast_signed()),
         11 => RowValue::VarUint(bits),
-        // Not a number is not itself.
+        // NaN is not equal to itself.
         12 => RowValue::F32(bits as i32 as f32),
         13 => RowValue::F64(bits as f64),
         14 => RowValue::Decimal(wide),
@@ -148,7 +149,7 @@ proptest! {
         let mut written = batch::write([HybridRow::from(&operation)], 0).unwrap();
         let at = at.index(written.len());
         written[at] = to;
-        // The checksum vouches for the row, so what is read is what was written.
+        // The row's checksum holds, so what is read is what was written.
         if let Ok(read) = batch::operations(&written).collect::<Result<Vec<_>, _>>() {
             prop_assert!(read.is_empty() || read == [operation]);
         }

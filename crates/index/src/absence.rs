@@ -1,8 +1,8 @@
 //! Finding items that have no value at a path.
 //!
-//! Entries are of values that are there. What is not there is found by the names that
-//! objects have: all items with the same names in an object are one run of entries, and
-//! one of them tells for all whether the name in question is among them.
+//! Entries exist for values that are present. Absence is found by the property names of
+//! objects: all items with the same set of names in an object are one run of entries, and
+//! one of them shows for all whether the name in question is in the set.
 
 use model::policy::PolicyPathStep;
 
@@ -13,10 +13,10 @@ use crate::value::{ARRAY, MEMBERS, NULL, STRING};
 
 /// Bytes of the hash at the beginning of an entry.
 const HASH_BYTES: usize = 8;
-/// Bytes of an entry for the names of members: hash, tag and names.
+/// Bytes of an entry for a set of names: hash, tag and names.
 const MEMBERS_BYTES: usize = HASH_BYTES + 1 + HASH_BYTES;
 
-/// Where the entries are of items without a value at a path.
+/// The entries of items without a value at a path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absence {
     /// What entries of these items would begin with, if they had one.
@@ -25,7 +25,7 @@ pub struct Absence {
     pub runs: Vec<EntryRange>,
     /// Entries of such items in another order.
     pub others: Vec<EntryRange>,
-    /// Objects on the way to the value, in which its path may end.
+    /// Objects along the path in which it may end.
     pub objects: Vec<Members>,
 }
 
@@ -39,8 +39,7 @@ pub struct Members {
 }
 
 impl IndexPlan {
-    /// How items without a value at a path are found. None where there are no entries
-    /// by which that can be told.
+    /// How items without a value at a path are found. `None` if no entries show it.
     #[must_use]
     pub fn absence(&self, names: &[&str]) -> Option<Absence> {
         let step = |name: &&str| PolicyPathStep::Property((*name).to_owned());
@@ -57,7 +56,7 @@ impl IndexPlan {
             let above = steps.get(..at)?;
             let path = self.path(above).filter(|_| at > 0);
             if let Some(path) = path.filter(|path| path.has_undefined()) {
-                // These are all that have nothing above.
+                // These are all that have no value above.
                 let start = path.undefined_key();
                 let run = EntryRange { end: after(&start), start, exact: true };
                 absence =
@@ -83,14 +82,14 @@ impl IndexPlan {
     }
 }
 
-/// What all entries for the same names begin with, of an entry for the names of members
-/// and whatever follows it.
+/// The common prefix of all entries for the same set of names, given one such entry and
+/// whatever follows it.
 #[must_use]
 pub fn same_members(entry: &[u8]) -> Option<&[u8]> {
     entry.get(..MEMBERS_BYTES).filter(|entry| is_of_members(entry))
 }
 
-/// Whether an entry is for the names of members: no client chose that value.
+/// Whether an entry is for a set of names: no client chose that value.
 #[must_use]
 pub fn is_of_members(entry: &[u8]) -> bool {
     entry.get(HASH_BYTES) == Some(&MEMBERS)

@@ -1,7 +1,7 @@
-//! The walk over an item that finds its entries.
+//! The traversal of an item that finds its entries.
 //!
-//! Items are looked at as text; only values on indexed paths are decoded. A part
-//! of the item that no path of the policy reaches is skipped unread.
+//! Items are read as text; only values on indexed paths are decoded. A part of the item
+//! that no path of the policy reaches is skipped unread.
 
 use model::json::{DEPTH_MAX, JsonKind, Raw};
 
@@ -11,31 +11,32 @@ use crate::plan::{Composite, IndexPlan, Node, Slot};
 use crate::value::{IndexValue, TEXT_BYTES_MAX};
 
 impl IndexPlan {
-    /// Gives every entry of an item to `sink`, each once, in byte order. The
-    /// caller adds what makes entries of different items differ.
+    /// Passes every entry of an item to `sink`, each once, in byte order. The caller
+    /// appends what distinguishes the entries of different items.
     ///
-    /// An entry takes at least two bytes of the item's text (`1,`), so the limit
-    /// on item size bounds their number; the buffer here holds about 20 bytes
-    /// per entry besides the text of strings.
+    /// An entry takes at least two bytes of the item's text (`1,`), so the limit on item
+    /// size bounds their number; the buffer here holds about 20 bytes per entry besides the
+    /// text of strings.
     pub fn entries(&self, item: Raw<'_>, sink: &mut dyn FnMut(&[u8])) {
         let Some(root) = &self.root else { return };
-        let mut walk = Walk::new(self.seed, self.slots.len());
+        let mut traversal = Traversal::new(self.seed, self.slots.len());
         let item_hash = PathHash::item(self.seed);
-        let place = Place { node: Some(root), inherited: root.below(false), is_named: true };
-        walk.below(item, item_hash, place, 0);
-        for (slot, found) in self.slots.iter().zip(&walk.found) {
-            undefined_entry(&mut walk.entries, slot, *found);
+        let position =
+            PolicyPosition { node: Some(root), inherited: root.below(false), is_named: true };
+        traversal.below(item, item_hash, position, 0);
+        for (slot, found) in self.slots.iter().zip(&traversal.found) {
+            undefined_entry(&mut traversal.entries, slot, *found);
         }
         for composite in &self.composites {
-            composite_entry(&mut walk.entries, composite, &walk.found);
+            composite_entry(&mut traversal.entries, composite, &traversal.found);
         }
-        walk.entries.drain_sorted(sink);
+        traversal.entries.drain_sorted(sink);
     }
 }
 
-/// Where a walk is, as the policy sees it.
+/// Where a traversal is in the policy.
 #[derive(Clone, Copy)]
-struct Place<'p> {
+struct PolicyPosition<'p> {
     node: Option<&'p Node>,
     /// What the policy says about everything here unless the node, or one below it, says
     /// otherwise.
@@ -44,7 +45,7 @@ struct Place<'p> {
     is_named: bool,
 }
 
-impl Place<'_> {
+impl PolicyPosition<'_> {
     fn is_reached(self) -> bool {
         self.node.is_some() || self.inherited
     }
@@ -54,60 +55,73 @@ impl Place<'_> {
     }
 }
 
-struct Walk<'a> {
+struct Traversal<'a> {
     seed: u64,
     entries: Entries,
-    /// The value of each slot, once met.
+    /// The value of each slot, once found.
     found: Vec<Option<Raw<'a>>>,
 }
 
-impl<'a> Walk<'a> {
-    fn new(seed: u64, slots: usize) -> Walk<'a> {
-        Walk { seed, entries: Entries::default(), found: vec![None; slots] }
+impl<'a> Traversal<'a> {
+    fn new(seed: u64, slots: usize) -> Traversal<'a> {
+        Traversal { seed, entries: Entries::default(), found: vec![None; slots] }
     }
 
-    fn value(&mut self, value: Raw<'a>, hash: PathHash, place: Place<'_>, depth: usize) {
-        let slot = place.node.and_then(|node| node.slot);
+    fn value(
+        &mut self,
+        value: Raw<'a>,
+        hash: PathHash,
+        position: PolicyPosition<'_>,
+        depth: usize,
+    ) {
+        let slot = position.node.and_then(|node| node.slot);
         if let Some(found) = slot.and_then(|at| self.found.get_mut(at)) {
             *found = Some(value);
         }
-        if place.is_indexed() {
+        if position.is_indexed() {
             self.entries.push(hash, |out| IndexValue::from(value).encode(TEXT_BYTES_MAX, out));
         }
-        let inherited = place.node.map_or(place.inherited, |node| node.below(place.inherited));
-        let place = Place { inherited, ..place };
+        let inherited =
+            position.node.map_or(position.inherited, |node| node.below(position.inherited));
+        let position = PolicyPosition { inherited, ..position };
         // Items were checked for depth when they were stored.
-        if place.is_reached() && depth < DEPTH_MAX {
-            self.below(value, hash, place, depth + 1);
+        if position.is_reached() && depth < DEPTH_MAX {
+            self.below(value, hash, position, depth + 1);
         }
     }
 
-    fn below(&mut self, value: Raw<'a>, hash: PathHash, place: Place<'_>, depth: usize) {
+    fn below(
+        &mut self,
+        value: Raw<'a>,
+        hash: PathHash,
+        position: PolicyPosition<'_>,
+        depth: usize,
+    ) {
         match value.kind() {
             JsonKind::Object => {
                 let mut names = PathHash::NONE;
                 for (name, member) in value.members() {
-                    let node = place.node.and_then(|node| node.property_child(&name));
-                    let place = Place { node, ..place };
-                    if place.is_reached() {
+                    let node = position.node.and_then(|node| node.property_child(&name));
+                    let position = PolicyPosition { node, ..position };
+                    if position.is_reached() {
                         let hash = hash.property(self.seed, &name);
-                        if place.is_indexed() {
+                        if position.is_indexed() {
                             names = names.together(hash);
                         }
-                        self.value(member, hash, place, depth);
+                        self.value(member, hash, position, depth);
                     }
                 }
-                if place.inherited && place.is_named {
+                if position.inherited && position.is_named {
                     self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
                 }
             }
             JsonKind::Array => {
-                let node = place.node.and_then(Node::elements_child);
-                let place = Place { node, is_named: false, ..place };
-                if place.is_reached() {
+                let node = position.node.and_then(Node::elements_child);
+                let position = PolicyPosition { node, is_named: false, ..position };
+                if position.is_reached() {
                     let hash = hash.elements(self.seed);
                     for element in value.elements() {
-                        self.value(element, hash, place, depth);
+                        self.value(element, hash, position, depth);
                     }
                 }
             }

@@ -1,4 +1,4 @@
-//! Entries in words, for the messages of `check` and for tests.
+//! Readable entries, for the messages of `check` and for tests.
 
 use model::json::{DEPTH_MAX, Raw, write_string};
 use model::policy::{PolicyPathStep, SortOrder};
@@ -9,11 +9,11 @@ use crate::plan::{Composite, IndexPlan};
 use crate::value::{DecodeError, Decoded};
 
 impl IndexPlan {
-    /// Says what an entry means: `/a/b = "x"`.
+    /// Describes an entry: `/a/b = "x"`.
     ///
-    /// A hash does not tell its path; the path is looked for among those of
-    /// `item` and of the policy, and shown as a number if it is none of them.
-    /// The cost is that of a walk over the item.
+    /// A hash does not reveal its path; the path is searched among those of `item` and of
+    /// the policy, and shown as a number if it is none of them. The cost is that of a
+    /// traversal of the item.
     pub fn explain(&self, item: Raw<'_>, entry: &[u8]) -> Result<String, DecodeError> {
         let (hash, mut rest) = entry.split_first_chunk::<8>().ok_or(DecodeError::Truncated)?;
         let hash = PathHash::from_bytes(*hash);
@@ -22,8 +22,8 @@ impl IndexPlan {
         }
         if is_of_members(entry) {
             let is_of = |at: PathHash| at.members(self.seed) == hash;
-            let place = self.place_of(item, &is_of).unwrap_or_else(|| "unknown".to_owned());
-            return Ok(format!("names in {}", if place.is_empty() { "/" } else { &place }));
+            let path = self.path_of(item, &is_of).unwrap_or_else(|| "unknown".to_owned());
+            return Ok(format!("names in {}", if path.is_empty() { "/" } else { &path }));
         }
         let value = Decoded::read(&mut rest)?;
         let path = self.name_of(item, hash);
@@ -53,11 +53,11 @@ impl IndexPlan {
     fn name_of(&self, item: Raw<'_>, wanted: PathHash) -> Option<String> {
         let slot = self.slots.iter().find(|slot| slot.hash == wanted);
         slot.map(|slot| path_of_names(&slot.names))
-            .or_else(|| self.place_of(item, &|at| at == wanted))
+            .or_else(|| self.path_of(item, &|at| at == wanted))
     }
 
-    /// The path of a place in an item.
-    fn place_of(&self, item: Raw<'_>, is_wanted: &dyn Fn(PathHash) -> bool) -> Option<String> {
+    /// The path of a value in an item.
+    fn path_of(&self, item: Raw<'_>, is_wanted: &dyn Fn(PathHash) -> bool) -> Option<String> {
         let mut steps = self.find(item, PathHash::item(self.seed), is_wanted, 0)?;
         steps.reverse();
         Some(path_of_steps(&steps))

@@ -1,11 +1,10 @@
 //! Which index entries an item has under a policy, and which ranges of entries
 //! answer a predicate.
 //!
-//! An [`IndexPlan`] is an indexing policy made ready for walking items. It gives
-//! an item's entries as byte strings (`path hash | value`), and for a path that
-//! it indexes an [`IndexedPath`], which gives [`EntryRange`]s. Bytes compare as the
-//! values do, so a range of values is a range of keys; see
-//! `docs/formats/index.md` for the bytes.
+//! An [`IndexPlan`] is an indexing policy compiled for traversing items. It gives an item's
+//! entries as byte strings (`path hash | value`), and for an indexed path an
+//! [`IndexedPath`], which gives [`EntryRange`]s. Bytes compare as the values do, so a range
+//! of values is a range of keys; see `docs/formats/index.md` for the bytes.
 //!
 //! Everything here is a pure function. Must not know: storage, SQL text.
 
@@ -20,8 +19,8 @@ mod value;
 
 pub use absence::{Absence, Members, is_of_members, same_members};
 pub use order::{
-    EntryEnd, EntryOrder, Seek, SortKey, encode_key, encode_order, encode_ordinal, told_of_values,
-    values_place,
+    EntryEnd, EntryOrder, Seek, SortValue, encode_key, encode_order, encode_ordinal,
+    encode_sort_values, entry_part_of_values,
 };
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};

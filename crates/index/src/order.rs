@@ -1,10 +1,11 @@
-//! The places of rows in an order, and how entries of an index lead there.
+//! Sort keys of rows, and how entries of an index lead to them.
 //!
-//! A *place* is the sort keys of a row as bytes that compare as the rows do, then the
-//! item's ordinal, in the direction of the first key, and the number of the row. It is
-//! written in full, unlike index entries, which cut strings and know arrays and objects
-//! by type alone. So it means the same whichever index is walked, or none: that is what
-//! a query goes on from. An [`EntryOrder`] finds the entries at which that is.
+//! A *sort key* is the ORDER BY values of a row as bytes that compare as the rows do, then
+//! the item's ordinal, in the direction of the first value, and the number of the row. It
+//! is written in full, unlike index entries, which truncate strings and know arrays and
+//! objects by type alone. So it means the same whichever index is scanned, or none: that is
+//! what a query resumes from (keyset pagination). An [`EntryOrder`] finds the entries to
+//! resume at.
 
 use model::json::{DistinctHash, JsonKind, Value};
 use model::policy::SortOrder;
@@ -14,21 +15,20 @@ use crate::value::{ARRAY, CUT, Decoded, IndexValue, OBJECT, STRING, WHOLE, encod
 
 /// Bytes of an ordinal.
 const ORDINAL_BYTES: usize = 8;
-/// Bytes of a hash behind the type of an array or object.
+/// Bytes of a hash after the type of an array or object.
 const HASH_BYTES: usize = 16;
 
-/// What a row is sorted by, as far as it is known to whoever names it.
+/// One value that a row is sorted by, as far as the client that names it knows it.
 #[derive(Clone, Debug, PartialEq)]
-pub enum SortKey {
+pub enum SortValue {
     Undefined,
     Value(Value),
     /// An array or object, by its hash.
     Hashed(JsonKind, DistinctHash),
 }
 
-/// Appends what a value counts for in an order: bytes that compare as the language
-/// orders values, arrays among themselves and objects by their hashes. `None` is
-/// undefined.
+/// Appends a value's part of a sort key: bytes that compare as the language orders values,
+/// arrays among themselves and objects by their hashes. `None` is undefined.
 pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
     let start = out.len();
     value.map_or(IndexValue::Undefined, IndexValue::from).encode(usize::MAX, out);
@@ -38,12 +38,12 @@ pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) 
     turn(out, start, descending);
 }
 
-/// As [`encode_order`], for a key that may be known by its hash only.
-pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
+/// As [`encode_order`], for a value that may be known by its hash only.
+pub fn encode_key(key: &SortValue, descending: bool, out: &mut Vec<u8>) {
     match key {
-        SortKey::Undefined => encode_order(None, descending, out),
-        SortKey::Value(value) => encode_order(Some(value), descending, out),
-        SortKey::Hashed(kind, hash) => {
+        SortValue::Undefined => encode_order(None, descending, out),
+        SortValue::Value(value) => encode_order(Some(value), descending, out),
+        SortValue::Hashed(kind, hash) => {
             let start = out.len();
             out.push(if *kind == JsonKind::Array { ARRAY } else { OBJECT });
             out.extend(hash.to_bytes());
@@ -52,38 +52,38 @@ pub fn encode_key(key: &SortKey, descending: bool, out: &mut Vec<u8>) {
     }
 }
 
-/// Bytes of a place of values behind which it goes on by a hash: more than any index entry
-/// has.
+/// Bytes of a sort key of values after which it continues with a hash: more than any index
+/// entry has.
 const VALUES_BYTES_MAX: usize = 512;
 
-/// The place of a row that is told from all others by values, each with whether it
-/// descends. A long one ends with a hash: behind all of the values, if rows are to be in
-/// their order, or instead of the rest of them, so that the place is short.
+/// The sort key of a row that is distinguished from all others by values, each with whether it
+/// descends. A long one ends with a hash: after all of the values, if rows are to be in
+/// their order, or instead of the rest of them, so that the sort key is short.
 #[must_use]
-pub fn values_place<'v>(
+pub fn encode_sort_values<'v>(
     values: impl Iterator<Item = (Option<&'v Value>, bool)>,
     in_order: bool,
 ) -> Vec<u8> {
-    let mut place = Vec::new();
-    values.for_each(|(value, descends)| encode_order(value, descends, &mut place));
-    if place.len() > VALUES_BYTES_MAX {
-        let hash = DistinctHash::of_bytes(&place);
-        place.truncate(if in_order { place.len() } else { VALUES_BYTES_MAX });
-        place.extend(hash.to_bytes());
+    let mut sort_key = Vec::new();
+    values.for_each(|(value, descends)| encode_order(value, descends, &mut sort_key));
+    if sort_key.len() > VALUES_BYTES_MAX {
+        let hash = DistinctHash::of_bytes(&sort_key);
+        sort_key.truncate(if in_order { sort_key.len() } else { VALUES_BYTES_MAX });
+        sort_key.extend(hash.to_bytes());
     }
-    place
+    sort_key
 }
 
-/// What entries can have of such a place, and whether that is all.
+/// The part of such a sort key that entries can have, and whether that is all of it.
 #[must_use]
-pub fn told_of_values(place: &[u8]) -> (&[u8], bool) {
-    match place.get(..VALUES_BYTES_MAX) {
-        Some(told) if told.len() < place.len() => (told, false),
-        Some(_) | None => (place, true),
+pub fn entry_part_of_values(sort_key: &[u8]) -> (&[u8], bool) {
+    match sort_key.get(..VALUES_BYTES_MAX) {
+        Some(part) if part.len() < sort_key.len() => (part, false),
+        Some(_) | None => (sort_key, true),
     }
 }
 
-/// Appends what an item counts for among those with the same keys.
+/// Appends an item's part of a sort key, which orders items with the same values.
 pub fn encode_ordinal(ordinal: u64, backwards: bool, out: &mut Vec<u8>) {
     let ordinal = if backwards { !ordinal } else { ordinal };
     out.extend(ordinal.to_be_bytes());
@@ -95,32 +95,32 @@ fn turn(out: &mut [u8], start: usize, descending: bool) {
     }
 }
 
-/// How the entries of an index lie that is in the order of a query.
+/// How the entries of an index are laid out that is in the order of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryOrder {
-    /// What all of them begin with.
+    /// The prefix of all of them.
     pub(crate) before: Vec<u8>,
-    /// The direction in which each value is written behind it.
+    /// The direction in which each value is written after it.
     pub(crate) parts: Vec<SortOrder>,
     /// Bytes of a string that are kept.
     pub(crate) text_max: usize,
 }
 
-/// The entries that a place is among.
+/// The entries to seek to for a sort key.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Seek {
-    /// What they begin with.
+    /// Their prefix.
     pub key: Vec<u8>,
-    /// Whether the places of all their items begin like the place. Otherwise it tells more
-    /// than entries do.
+    /// Whether the sort keys of all their items begin with the given one. Otherwise it is
+    /// more precise than entries are.
     pub whole: bool,
 }
 
 /// Where the items at an entry end in an order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryEnd {
-    pub place: Vec<u8>,
-    /// Whether that is behind the places that begin so. Otherwise it is before them.
+    pub sort_key: Vec<u8>,
+    /// Whether that is after the sort keys with this prefix. Otherwise it is before them.
     pub past: bool,
 }
 
@@ -139,11 +139,11 @@ impl EntryOrder {
         Some(EntryOrder { before, parts, text_max: usize::try_from(number(input)?).ok()? })
     }
 
-    /// The entries of items whose places begin like `place`, in an order whose keys
-    /// descend or not. Bytes that are no place lead to where places like it would be.
+    /// The entries of items whose sort keys begin with `sort_key`, in an order whose values
+    /// descend or not. Bytes that are no sort key lead to where similar sort keys would be.
     #[must_use]
-    pub fn seek(&self, place: &[u8], descends: &[bool]) -> Seek {
-        let mut rest = place;
+    pub fn seek(&self, sort_key: &[u8], descends: &[bool]) -> Seek {
+        let mut rest = sort_key;
         let Seek { mut key, whole } = self.seek_keys(&mut rest, descends);
         let Some((ordinal, behind)) = rest.split_first_chunk::<ORDINAL_BYTES>() else {
             return Seek { key, whole };
@@ -153,15 +153,15 @@ impl EntryOrder {
         Seek { key, whole: behind.is_empty() }
     }
 
-    /// As [`EntryOrder::seek`], for places that are sort keys and nothing else, of which there
-    /// may be more than entries have.
+    /// As [`EntryOrder::seek`], for sort keys of values alone, of which there may be more
+    /// than entries have.
     #[must_use]
-    pub fn seek_values(&self, mut place: &[u8], descends: &[bool]) -> Seek {
-        self.seek_keys(&mut place, descends)
+    pub fn seek_values(&self, mut sort_key: &[u8], descends: &[bool]) -> Seek {
+        self.seek_keys(&mut sort_key, descends)
     }
 
-    /// What entries have of the keys that a place begins with. Keys that they do not tell are
-    /// all that there is.
+    /// The part that entries have of the values at the front of a sort key. Values that
+    /// they do not have end it.
     fn seek_keys(&self, rest: &mut &[u8], descends: &[bool]) -> Seek {
         let mut key = self.before.clone();
         for (part, descends) in self.parts.iter().zip(descends) {
@@ -176,8 +176,8 @@ impl EntryOrder {
         Seek { key, whole: rest.is_empty() }
     }
 
-    /// Takes a key off a place and appends what entries have of it. Unless that is all and
-    /// entries have more behind it, says whether it is all that there is.
+    /// Takes a value off a sort key and appends the part that entries have of it. Unless
+    /// that is everything and entries continue after it, returns whether it is everything.
     fn seek_part(
         &self,
         part: SortOrder,
@@ -203,44 +203,44 @@ impl EntryOrder {
         if is_ended && !is_cut { None } else { Some(!is_cut) }
     }
 
-    /// Where the items at an entry end, or at all entries that begin like one which does not
-    /// tell its items apart.
+    /// Where the items at an entry end, or at all entries with the prefix of one that does
+    /// not distinguish its items.
     #[must_use]
     pub fn end(&self, entry: &[u8], descends: &[bool]) -> EntryEnd {
-        let (mut place, past) = (Vec::new(), true);
+        let (mut sort_key, past) = (Vec::new(), true);
         let Some(mut rest) = entry.strip_prefix(self.before.as_slice()) else {
-            return EntryEnd { place, past: false };
+            return EntryEnd { sort_key, past: false };
         };
         for (part, descends) in self.parts.iter().zip(descends) {
-            let start = place.len();
+            let start = sort_key.len();
             match Decoded::read_part(&mut rest, *part) {
                 Ok(Decoded::Whole(value)) => {
-                    value.encode_part(direction(*descends), usize::MAX, &mut place);
+                    value.encode_part(direction(*descends), usize::MAX, &mut sort_key);
                     if hash_bytes(&value) > 0 {
-                        return EntryEnd { place, past };
+                        return EntryEnd { sort_key, past };
                     }
                 }
                 Ok(Decoded::Cut(text)) => {
-                    place.push(STRING);
-                    encode_text_open(&text, &mut place);
-                    // The text that is no longer than this comes before all that are, or,
-                    // in a descending order, behind them: it has an entry of its own.
-                    place.extend(descends.then_some(WHOLE));
-                    turn(&mut place, start, *descends);
-                    return EntryEnd { place, past: !*descends };
+                    sort_key.push(STRING);
+                    encode_text_open(&text, &mut sort_key);
+                    // A text that is exactly this long comes before all longer ones, or, in
+                    // a descending order, after them: it has an entry of its own.
+                    sort_key.extend(descends.then_some(WHOLE));
+                    turn(&mut sort_key, start, *descends);
+                    return EntryEnd { sort_key, past: !*descends };
                 }
-                Err(_) => return EntryEnd { place, past: false },
+                Err(_) => return EntryEnd { sort_key, past: false },
             }
         }
         if let Some(ordinal) = rest.first_chunk::<ORDINAL_BYTES>() {
             let ordinal = u64::from_be_bytes(*ordinal);
-            encode_ordinal(ordinal, descends.first() == Some(&true), &mut place);
+            encode_ordinal(ordinal, descends.first() == Some(&true), &mut sort_key);
         }
-        EntryEnd { place, past }
+        EntryEnd { sort_key, past }
     }
 
-    /// What an entry has in common with those of all items that have the same values, as far as
-    /// entries tell, and whether they tell.
+    /// What an entry has in common with those of all items with the same values, as far as
+    /// entries have them, and whether they have all of them.
     #[must_use]
     pub fn values<'e>(&self, entry: &'e [u8]) -> (&'e [u8], bool) {
         let cut = self.cut_of(entry);
@@ -254,8 +254,8 @@ impl EntryOrder {
         self.parts.len()
     }
 
-    /// Where entries that share their bytes up to there may differ in what is not in
-    /// them, the number of those bytes.
+    /// The number of leading bytes after which entries that share them may differ in what
+    /// was truncated.
     #[must_use]
     pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
         let mut rest = entry.strip_prefix(self.before.as_slice())?;
@@ -270,7 +270,7 @@ fn direction(descends: bool) -> SortOrder {
     if descends { SortOrder::Descending } else { SortOrder::Ascending }
 }
 
-/// Bytes of a place that follow a value which entries know by its type only.
+/// Bytes of a sort key that follow a value which entries know by its type only.
 fn hash_bytes(value: &IndexValue<'_>) -> usize {
     match value {
         IndexValue::Array | IndexValue::Object => HASH_BYTES,
@@ -282,14 +282,14 @@ fn hash_bytes(value: &IndexValue<'_>) -> usize {
     }
 }
 
-/// Takes a text off a place, if that is next, and says whether it is all there. Entries cut
-/// texts between any two bytes, so it need not be one that can be read.
-fn take_text(place: &mut &[u8], descends: bool) -> Option<(Vec<u8>, bool)> {
+/// Takes a text off a sort key, if that is next, and returns whether it is complete.
+/// Entries truncate texts between any two bytes, so it need not be valid UTF-8.
+fn take_text(sort_key: &mut &[u8], descends: bool) -> Option<(Vec<u8>, bool)> {
     let turned = |byte: &u8| if descends { !*byte } else { *byte };
-    let (_, bytes) = place.split_first().filter(|(tag, _)| turned(tag) == STRING)?;
+    let (_, bytes) = sort_key.split_first().filter(|(tag, _)| turned(tag) == STRING)?;
     let end = bytes.iter().position(|byte| turned(byte) == WHOLE);
     let (text, rest) = bytes.split_at_checked(end.unwrap_or(bytes.len()))?;
-    *place = rest.get(usize::from(end.is_some())..).unwrap_or_default();
+    *sort_key = rest.get(usize::from(end.is_some())..).unwrap_or_default();
     let text = text.iter().map(|byte| turned(byte).wrapping_sub(1)).collect();
     Some((text, end.is_some()))
 }
@@ -302,19 +302,19 @@ mod tests {
         EntryOrder { before: b"12345678".to_vec(), parts: parts.to_vec(), text_max: 4 }
     }
 
-    fn place(keys: &[(&str, bool)], ordinal: u64) -> Vec<u8> {
-        let (mut place, backwards) = (Vec::new(), keys.first().is_some_and(|(_, way)| *way));
+    fn sort_key(keys: &[(&str, bool)], ordinal: u64) -> Vec<u8> {
+        let (mut sort_key, backwards) = (Vec::new(), keys.first().is_some_and(|(_, way)| *way));
         for (key, descends) in keys {
             let value = model::json::parse(key.as_bytes()).ok();
-            encode_order(value.as_ref(), *descends, &mut place);
+            encode_order(value.as_ref(), *descends, &mut sort_key);
         }
-        encode_ordinal(ordinal, backwards, &mut place);
-        place
+        encode_ordinal(ordinal, backwards, &mut sort_key);
+        sort_key
     }
 
-    /// What entries tell of a place leads to the entry, and the entry to the place.
+    /// The entry part of a sort key leads to the entry, and the entry back to the sort key.
     #[test]
-    fn places_and_entries_lead_to_each_other() {
+    fn sort_keys_and_entries_lead_to_each_other() {
         use SortOrder::{Ascending, Descending};
         for (parts, keys, whole) in [
             (&[Ascending][..], &[("5", false)][..], true),
@@ -329,24 +329,27 @@ mod tests {
             (&[Ascending, Descending], &[("null", false), ("\"abcdef\"", true)], false),
             (&[Ascending, Ascending], &[("{}", false), ("1", false)], false),
         ] {
-            let (order, place) = (order(parts), place(keys, 7));
+            let (order, sort_key) = (order(parts), sort_key(keys, 7));
             let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
-            let Seek { key, whole: is_whole } = order.seek(&place, &descends);
+            let Seek { key, whole: is_whole } = order.seek(&sort_key, &descends);
             assert_eq!(is_whole, whole, "{keys:?}");
             let end = order.end(&key, &descends);
-            let is_before =
-                if end.past { place.starts_with(&end.place) } else { place < end.place };
-            assert!(is_before && (end.place == place) == whole, "{keys:?}: {end:?}");
-            // Behind its end, no entry like it is met again.
-            let Seek { key: after, whole: is_whole } = order.seek(&end.place, &descends);
+            let is_before = if end.past {
+                sort_key.starts_with(&end.sort_key)
+            } else {
+                sort_key < end.sort_key
+            };
+            assert!(is_before && (end.sort_key == sort_key) == whole, "{keys:?}: {end:?}");
+            // After its end, no entry like it is found again.
+            let Seek { key: after, whole: is_whole } = order.seek(&end.sort_key, &descends);
             assert!(is_whole && key.starts_with(&after) == end.past, "{keys:?}");
             let cut = (!whole).then_some(key.len());
             assert_eq!(order.cut_of(&key), cut, "{keys:?}");
         }
     }
 
-    /// Values lead to their entries, and a walk goes on behind these, also where entries tell
-    /// only the first of them or not all of one.
+    /// Values lead to their entries, and a scan continues after these, even where entries
+    /// have only the first of them or a part of one.
     #[test]
     fn values_lead_to_entries() {
         use SortOrder::{Ascending, Descending};
@@ -362,46 +365,52 @@ mod tests {
             let values: Vec<Option<Value>> =
                 keys.iter().map(|(key, _)| model::json::parse(key.as_bytes()).ok()).collect();
             let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
-            let place =
-                values_place(values.iter().map(Option::as_ref).zip(descends.iter().copied()), true);
-            assert_eq!(told_of_values(&place), (&*place, true));
-            let Seek { key, whole: is_whole } = order.seek_values(&place, &descends);
+            let sort_key = encode_sort_values(
+                values.iter().map(Option::as_ref).zip(descends.iter().copied()),
+                true,
+            );
+            assert_eq!(entry_part_of_values(&sort_key), (&*sort_key, true));
+            let Seek { key, whole: is_whole } = order.seek_values(&sort_key, &descends);
             assert_eq!(is_whole, whole, "{keys:?}");
             let entry = [&*key, &7_u64.to_be_bytes()].concat();
             let (shared, is_told) = order.values(&entry);
             assert_eq!(shared, key, "{keys:?}");
             let end = order.end(shared, &descends);
-            assert!(if end.past { place.starts_with(&end.place) } else { place < end.place });
+            assert!(if end.past {
+                sort_key.starts_with(&end.sort_key)
+            } else {
+                sort_key < end.sort_key
+            });
             assert_eq!(is_told && order.width() == keys.len(), whole, "{keys:?}");
         }
     }
 
-    /// However long values are, their places can be kept, and tell them apart.
+    /// However long values are, their sort keys are bounded, and distinguish them.
     #[test]
-    fn places_of_values_are_short() {
-        let place = |text: String, in_order: bool| {
-            values_place([(Some(&Value::from(text)), false)].into_iter(), in_order)
+    fn sort_keys_of_values_are_short() {
+        let sort_key = |text: String, in_order: bool| {
+            encode_sort_values([(Some(&Value::from(text)), false)].into_iter(), in_order)
         };
         let long = |end: &str| "x".repeat(10_000) + end;
-        assert!(place(long("a"), true) < place(long("aa"), true));
-        assert!(place(long("aa"), true) < place(long("b"), true));
-        let place = |text: String| place(text, false);
-        let [one, other] = ["a", "b"].map(|end| place(long(end)));
+        assert!(sort_key(long("a"), true) < sort_key(long("aa"), true));
+        assert!(sort_key(long("aa"), true) < sort_key(long("b"), true));
+        let sort_key = |text: String| sort_key(text, false);
+        let [one, other] = ["a", "b"].map(|end| sort_key(long(end)));
         assert_eq!(one.len(), VALUES_BYTES_MAX + HASH_BYTES);
         assert_ne!(one, other);
-        assert_eq!(told_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
-        assert!(place("x".repeat(300)) < one && one < place("y".to_owned()));
+        assert_eq!(entry_part_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
+        assert!(sort_key("x".repeat(300)) < one && one < sort_key("y".to_owned()));
     }
 
-    /// However much of a place is there, its entries begin with what is found.
+    /// However much of a sort key is present, its entries begin with what is found.
     #[test]
-    fn beginnings_of_places_lead_before_their_entries() {
+    fn prefixes_of_sort_keys_lead_before_their_entries() {
         let order = order(&[SortOrder::Ascending, SortOrder::Descending]);
         for keys in [[("\"abcdef\"", true), ("1", false)], [("[2]", true), ("\"x\"", false)]] {
-            let (place, descends) = (place(&keys, 7), [true, false]);
-            let all = order.seek(&place, &descends).key;
-            for end in 0..place.len() {
-                let Seek { key, .. } = order.seek(&place[..end], &descends);
+            let (sort_key, descends) = (sort_key(&keys, 7), [true, false]);
+            let all = order.seek(&sort_key, &descends).key;
+            for end in 0..sort_key.len() {
+                let Seek { key, .. } = order.seek(&sort_key[..end], &descends);
                 assert!(all.starts_with(&key), "{keys:?} up to {end}: {key:?} {all:?}");
             }
         }

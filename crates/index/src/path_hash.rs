@@ -1,6 +1,6 @@
 //! Eight bytes that stand for a path.
 //!
-//! Hashing is keyed, because property names come from strangers: who could make
+//! Hashing is keyed, because property names come from untrusted clients: one who could make
 //! two paths share a hash could make one property's values appear as another's.
 
 use model::policy::{PolicyPathStep, SortOrder};
@@ -36,7 +36,7 @@ impl PathHash {
         PathHash(sip24(seed, self.0, MEMBERS))
     }
 
-    /// A set of paths, whatever their order.
+    /// The hash of a set of paths, independent of their order.
     pub(crate) fn together(self, other: PathHash) -> PathHash {
         PathHash(self.0 ^ other.0)
     }
@@ -89,7 +89,7 @@ fn sip24(k0: u64, k1: u64, message: &[u8]) -> u64 {
         *slot = *byte;
     }
     let [_, _, _, _, _, _, _, length] = &mut last;
-    // The length modulo 256, as the algorithm asks.
+    // The length modulo 256, as the algorithm requires.
     *length = u8::try_from(message.len() & 0xFF).expect("masked to one byte");
     absorb(&mut state, u64::from_le_bytes(last));
     let [_, _, third, _] = &mut state;

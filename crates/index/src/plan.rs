@@ -1,9 +1,8 @@
-//! An indexing policy, made ready for walking items.
+//! An indexing policy, compiled for traversing items.
 //!
-//! The included and excluded paths become one tree in which each place knows
-//! what the policy says about it. Going down the tree together with an item
-//! finds for every value the most precise path that covers it, without looking
-//! at the other paths.
+//! The included and excluded paths become one tree in which each node knows what the policy
+//! says about it. Descending the tree together with an item finds for every value the most
+//! precise path that covers it, without looking at the other paths.
 
 use std::collections::BTreeMap;
 use std::ops::Bound;
@@ -36,17 +35,17 @@ pub struct IndexPlan {
     pub(crate) seed: u64,
     /// `None` under indexing mode `none`.
     pub(crate) root: Option<Node>,
-    /// Places whose value, or absence, is needed after the walk.
+    /// Paths whose value, or absence, is needed after the traversal.
     pub(crate) slots: Vec<Slot>,
     pub(crate) composites: Vec<Composite>,
 }
 
-/// What the policy says about one place in an item.
+/// What the policy says about one path of an item.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Node {
-    /// Said by `/?`: whether the value here is indexed.
+    /// From `/?`: whether the value here is indexed.
     scalar: Option<bool>,
-    /// Said by `/*`: whether the value here and everything below is.
+    /// From `/*`: whether the value here and everything below is.
     subtree: Option<bool>,
     properties: BTreeMap<String, Node>,
     elements: Option<Box<Node>>,
@@ -54,7 +53,7 @@ pub(crate) struct Node {
     pub(crate) slot: Option<usize>,
 }
 
-/// A place whose value is needed after the walk.
+/// A path whose value is needed after the traversal.
 #[derive(Clone, Debug)]
 pub(crate) struct Slot {
     pub(crate) names: Vec<String>,
@@ -80,8 +79,8 @@ pub struct IndexedPath {
 }
 
 impl IndexPlan {
-    /// Makes a plan. `seed` keys the path hashes; it must stay the same for the
-    /// life of the container.
+    /// Compiles a plan. `seed` keys the path hashes; it must stay the same for the lifetime
+    /// of the container.
     #[must_use]
     pub fn compile(policy: &IndexingPolicy, seed: u64) -> IndexPlan {
         let mut plan = IndexPlan { seed, root: None, slots: Vec::new(), composites: Vec::new() };
@@ -97,7 +96,7 @@ impl IndexPlan {
         }
         for included in policy.included() {
             let indexed = root.decide(&included.path, true);
-            if let Some(names) = named_place(&included.path).filter(|_| indexed) {
+            if let Some(names) = named_path(&included.path).filter(|_| indexed) {
                 let slot = plan.slot(&mut root, names);
                 plan.slots.get_mut(slot).expect("just made").undefined = true;
             }
@@ -113,8 +112,8 @@ impl IndexPlan {
         plan
     }
 
-    /// Whether and how the values at a path are indexed; `None` where a query
-    /// must look into the items.
+    /// Whether and how the values at a path are indexed; `None` if a query must load the
+    /// items.
     #[must_use]
     pub fn path(&self, steps: &[PolicyPathStep]) -> Option<IndexedPath> {
         let mut node = self.root.as_ref();
@@ -133,8 +132,8 @@ impl IndexPlan {
         })
     }
 
-    /// The path of a property, however the policy treats it: what the entries of
-    /// its values begin with.
+    /// The path of a property, however the policy treats it: the prefix of the entries of
+    /// its values.
     #[must_use]
     pub fn property_path<'a>(&self, names: impl IntoIterator<Item = &'a str>) -> PathHash {
         let item = PathHash::item(self.seed);
@@ -146,7 +145,7 @@ impl IndexPlan {
         steps.iter().fold(item, |hash, step| hash.step(self.seed, step))
     }
 
-    /// The slot of a place, made on first use.
+    /// The slot of a path, created on first use.
     fn slot(&mut self, root: &mut Node, names: Vec<String>) -> usize {
         let node = names.iter().fold(root, |node, name| node.property(name));
         let next = self.slots.len();
@@ -158,9 +157,9 @@ impl IndexPlan {
         slot
     }
 
-    /// An index is read in both directions, so it can always begin with an ascending
-    /// path: then items with equal values come in the direction of the first path,
-    /// which is what clients that merge take for granted.
+    /// An index is read in both directions, so it can always begin with an ascending path:
+    /// then items with equal values come in the direction of the first path, as clients
+    /// that merge assume.
     fn composite(&mut self, root: &mut Node, paths: &[CompositePath]) -> Composite {
         let mut parts = Vec::with_capacity(paths.len());
         let mut hashed = Vec::with_capacity(paths.len());
@@ -187,18 +186,18 @@ pub struct CompositeIndex {
     pub backwards: bool,
 }
 
-/// What is asked of a value behind those that are given.
+/// What is required of the value after the given ones.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Next<'v> {
-    /// That there is one.
+    /// That it is defined.
     Defined,
     /// As [`IndexedPath::between`].
     Between(Bound<&'v Value>, Bound<&'v Value>),
 }
 
 impl IndexPlan {
-    /// The composite index whose entries are in the order of these places, each
-    /// with whether it is descending, forwards or backwards.
+    /// The composite index whose entries are in the order of these paths, each with whether
+    /// it is descending, read forwards or backwards.
     #[must_use]
     pub fn composite_index(&self, order: &[(Vec<&str>, bool)]) -> Option<CompositeIndex> {
         let (_, backwards) = *order.first()?;
@@ -233,8 +232,8 @@ impl IndexPlan {
         EntryRange { end: after(&start), start, exact }
     }
 
-    /// Those of the entries of [`IndexPlan::composite_range`] whose next value is as asked;
-    /// none where no value can be, or where the index has no further path.
+    /// Those of the entries of [`IndexPlan::composite_range`] whose next value is as
+    /// required; `None` if no value can be, or if the index has no further path.
     #[must_use]
     pub fn composite_next(
         &self,
@@ -253,7 +252,7 @@ impl IndexPlan {
         Some(EntryRange { exact: range.exact && given.exact, ..range })
     }
 
-    /// How the entries of [`IndexPlan::composite_range`] are ordered behind the values that
+    /// How the entries of [`IndexPlan::composite_range`] are ordered after the values that
     /// they share.
     #[must_use]
     pub fn composite_order(&self, index: CompositeIndex, values: &[&Value]) -> EntryOrder {
@@ -269,8 +268,8 @@ impl IndexPlan {
 }
 
 impl IndexedPath {
-    /// What can be said of the path if some items are indexed like this and others
-    /// like that. Both are the same path.
+    /// What holds for the path if some items are indexed by one policy and others by
+    /// another. Both are the same path.
     #[must_use]
     pub fn and(self, other: IndexedPath) -> IndexedPath {
         IndexedPath { undefined: self.undefined && other.undefined, ..self }
@@ -283,8 +282,8 @@ impl IndexedPath {
         EntryOrder { before, parts, text_max: TEXT_BYTES_MAX }
     }
 
-    /// Whether items without a value here have an entry all the same, so that
-    /// the index alone can return them.
+    /// Whether items without a value here have an entry all the same, so that the index
+    /// alone can return them.
     #[must_use]
     pub fn has_undefined(self) -> bool {
         self.undefined
@@ -296,8 +295,8 @@ impl Node {
         self.properties.entry(name.to_owned()).or_default()
     }
 
-    /// Notes what a path says. Returns whether the value at its end is indexed:
-    /// an excluded `/a/?` is more precise than an included `/a/*`.
+    /// Records what a path says. Returns whether the value at its end is indexed: an
+    /// excluded `/a/?` is more precise than an included `/a/*`.
     fn decide(&mut self, path: &IndexPath, indexed: bool) -> bool {
         let node = path.steps().iter().fold(self, |node, step| match step {
             PolicyPathStep::Property(name) => node.property(name),
@@ -327,12 +326,12 @@ impl Node {
         self.elements.as_deref()
     }
 
-    /// Whether the value at this place is indexed, given what holds above it.
+    /// Whether the value at this node is indexed, given what holds above it.
     pub(crate) fn here(&self, inherited: bool) -> bool {
         self.scalar.or(self.subtree).unwrap_or(inherited)
     }
 
-    /// What holds below this place, unless a longer path says otherwise.
+    /// What holds below this node, unless a longer path says otherwise.
     pub(crate) fn below(&self, inherited: bool) -> bool {
         self.subtree.unwrap_or(inherited)
     }
@@ -345,8 +344,8 @@ fn opposite(order: SortOrder) -> SortOrder {
     }
 }
 
-/// The property names of a path that means one place in an item.
-fn named_place(path: &IndexPath) -> Option<Vec<String>> {
+/// The property names of a path that matches one value of an item.
+fn named_path(path: &IndexPath) -> Option<Vec<String>> {
     if path.steps().is_empty() || matches!(path.end(), PathEnd::Tuple(_)) {
         return None;
     }

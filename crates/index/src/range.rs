@@ -1,8 +1,7 @@
 //! Which entries answer a predicate.
 //!
-//! A range holds every item for which the predicate is true. Where the entries
-//! alone cannot tell (cut strings, arrays, objects), it holds a few more and
-//! says so.
+//! A range holds every item for which the predicate is true. Where the entries alone cannot
+//! decide (truncated strings, arrays, objects), it holds a few more and says so.
 
 use std::ops::Bound;
 
@@ -14,14 +13,14 @@ use crate::value::{
     ANY, CUT, DEFINED, IndexValue, STRING, TEXT_BYTES_MAX, UNDEFINED, encode_text_open, tags_of,
 };
 
-/// The entries from `start` up to, but not including, `end`, whatever follows
-/// the value in their keys.
+/// The entries from `start` up to, but not including, `end`, whatever follows the value in
+/// their keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct EntryRange {
     pub start: Vec<u8>,
     pub end: Vec<u8>,
-    /// Whether each entry of the range answers the predicate. If not, the items
-    /// must be fetched and asked.
+    /// Whether each entry of the range satisfies the predicate. If not, the items must be
+    /// loaded and filtered.
     pub exact: bool,
 }
 
@@ -94,8 +93,8 @@ impl IndexedPath {
         self.tags(DEFINED)
     }
 
-    /// All entries of the path, in the order of the values: the items that have
-    /// a value, and where [`IndexedPath::has_undefined`], before them the others.
+    /// All entries of the path, in the order of the values: the items that have a value,
+    /// and if [`IndexedPath::has_undefined`], before them the others.
     #[must_use]
     pub fn all(self) -> EntryRange {
         self.tags(ANY)
@@ -128,7 +127,7 @@ impl IndexedPath {
     }
 }
 
-/// The place of one value in keys that begin alike.
+/// One value in keys with a common prefix.
 pub(crate) struct Part<'b> {
     pub(crate) before: &'b [u8],
     pub(crate) order: SortOrder,
@@ -139,7 +138,7 @@ pub(crate) struct Part<'b> {
 /// One end of a range of values.
 struct End {
     key: Vec<u8>,
-    /// Whether keys that begin with it belong to the range.
+    /// Whether keys with this prefix belong to the range.
     closed: bool,
 }
 
@@ -170,7 +169,7 @@ impl Part<'_> {
         }
     }
 
-    /// A cut value shares its key with larger and smaller ones.
+    /// A truncated value shares its key with larger and smaller ones.
     fn end(&self, bound: Bound<&Value>, tag: u8) -> End {
         let mut key = self.before.to_vec();
         match at(bound) {

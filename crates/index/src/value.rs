@@ -1,8 +1,8 @@
 //! Values as bytes whose order is the values' order.
 //!
-//! A value's bytes are never the beginning of another's, so that whatever is
-//! written behind them cannot disturb the order. Strings keep their first 128
-//! bytes; a mark says that there was more.
+//! A value's bytes are never a prefix of another's, so that whatever is appended to them
+//! cannot disturb the order. Strings keep their first 128 bytes; a mark says that there was
+//! more.
 
 use std::borrow::Cow;
 use std::fmt;
@@ -33,7 +33,7 @@ pub(crate) const CUT: u8 = 0xFF;
 
 const SIGN: u64 = 1 << 63;
 
-/// What the index knows of a value: scalars whole, arrays and objects by type.
+/// What the index knows of a value: scalars completely, arrays and objects by type.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexValue<'a> {
     /// There is no such property.
@@ -54,7 +54,7 @@ pub enum Decoded {
     Cut(Vec<u8>),
 }
 
-/// Bytes that no entry has. Either they are damaged, or they are no entry.
+/// Bytes that no entry has: damaged, or not an entry.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DecodeError {
     #[error("index entry ends too early")]
@@ -135,7 +135,7 @@ impl IndexValue<'_> {
         self.is_whole_in(TEXT_BYTES_MAX)
     }
 
-    /// As `is_whole`, where so many bytes of a text are kept.
+    /// As `is_whole`, if `text_max` bytes of a text are kept.
     pub(crate) fn is_whole_in(&self, text_max: usize) -> bool {
         match self {
             IndexValue::String(text) => text.len() <= text_max,
@@ -148,7 +148,7 @@ impl IndexValue<'_> {
     }
 }
 
-/// The lowest and the highest tag of each type that a predicate can ask for.
+/// The lowest and the highest tag of each type that a predicate can require.
 pub(crate) fn tags_of(kind: JsonKind) -> (u8, u8) {
     match kind {
         JsonKind::Null => (NULL, NULL),
@@ -165,7 +165,7 @@ pub(crate) const DEFINED: (u8, u8) = (NULL, OBJECT);
 /// The tags of everything.
 pub(crate) const ANY: (u8, u8) = (UNDEFINED, OBJECT);
 
-/// Appends text without what ends it.
+/// Appends text without its terminator.
 pub(crate) fn encode_text_open(text: &[u8], out: &mut Vec<u8>) {
     out.extend(text.iter().map(|byte| byte.wrapping_add(1)));
 }
@@ -195,12 +195,12 @@ fn from_ordered_bits(bits: u64) -> f64 {
 }
 
 impl Decoded {
-    /// Reads one value and moves `input` behind it.
+    /// Reads one value and advances `input` past it.
     pub fn read(input: &mut &[u8]) -> Result<Decoded, DecodeError> {
         Decoded::read_part(input, SortOrder::Ascending)
     }
 
-    /// Reads one part of a composite entry and moves `input` behind it.
+    /// Reads one part of a composite entry and advances `input` past it.
     pub(crate) fn read_part(input: &mut &[u8], order: SortOrder) -> Result<Decoded, DecodeError> {
         let mut reader = Reader { input, order };
         let whole = match reader.byte()? {
@@ -218,7 +218,7 @@ impl Decoded {
     }
 }
 
-/// Takes bytes off the front, turning those of a descending part back.
+/// Takes bytes off the front, inverting those of a descending part.
 struct Reader<'a, 'b> {
     input: &'a mut &'b [u8],
     order: SortOrder,

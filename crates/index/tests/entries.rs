@@ -1,4 +1,4 @@
-//! Which entries readable items have under readable policies.
+//! Which entries items have under policies, in readable form.
 
 use expect_test::{Expect, expect};
 use index::IndexPlan;
@@ -12,7 +12,7 @@ fn plan(policy: &str) -> IndexPlan {
     IndexPlan::compile(&IndexingPolicy::parse(&policy).expect("test policy is valid"), SEED)
 }
 
-/// The entries in words, sorted by path so that a person finds them.
+/// The readable entries, sorted by path.
 fn explain(plan: &IndexPlan, item: &str) -> String {
     let item = json::parse_raw(item.as_bytes()).expect("test item is JSON");
     let mut lines = Vec::new();
@@ -339,7 +339,7 @@ fn bytes_are_those_of_the_format() {
     .assert_eq(&lines);
 }
 
-/// The deepest item there can be is walked to its end.
+/// The deepest possible item is traversed to its end.
 #[test]
 fn deep_items() {
     let item = format!("{}1{}", r#"{"a":"#.repeat(127), "}".repeat(127));

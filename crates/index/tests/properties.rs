@@ -99,7 +99,7 @@ proptest! {
         if a == b {
             prop_assert_eq!(key_a.cmp(&key_b), tail_a.cmp(&tail_b));
         } else if is_cut(&a, KEPT) && is_cut(&b, KEPT) {
-            // Two cut strings may share their bytes; never the other way round.
+            // Two truncated strings may share their bytes; never vice versa.
             let (key_a, key_b) = (key(&a, [0; 8]), key(&b, [0; 8]));
             prop_assert!(key_a == key_b || key_a.cmp(&key_b) == a.cmp(&b));
         } else {
@@ -121,7 +121,7 @@ proptest! {
         }
     }
 
-    /// Foreign bytes are refused or read, never a panic.
+    /// Untrusted bytes are refused or read, without a panic.
     #[test]
     fn any_bytes_can_be_read(bytes in prop::collection::vec(any::<u8>(), 0..40)) {
         let _ = Decoded::read(&mut bytes.as_slice());
@@ -143,7 +143,7 @@ proptest! {
                 {{"path":"/a","order":"{}"}},{{"path":"/b","order":"{}"}},{{"path":"/c","order":"{}"}}]]}}"#,
             order(0), order(1), order(2),
         ));
-        // Equal first values, so that the later ones decide often.
+        // Equal first values, so that the later ones often decide.
         let b: Vec<_> = a.iter().take(common).chain(b.iter().skip(common)).cloned().collect();
         let entry = |values: &[Option<Value>]| {
             let members = ["a", "b", "c"].into_iter().zip(values.iter().cloned());
@@ -170,7 +170,7 @@ proptest! {
         let all = plan.composite_range(index, &[]);
         prop_assert!([&a[..], &b[..]].iter().all(|side| contains(&all, &entry(side))));
         if let Some(first) = &a[0] {
-            // What has that first value, and where strings are cut a little more.
+            // Entries with that first value, and where strings are truncated a few more.
             let range = plan.composite_range(index, &[first]);
             prop_assert!(contains(&range, &entry(&a)));
             let (same, found) = (b[0] == a[0], contains(&range, &entry(&b)));
@@ -316,7 +316,7 @@ fn owned(value: &Value) -> IndexValue<'static> {
     }
 }
 
-/// Items with few names, so that policies meet them.
+/// Items with few names, so that policies match them.
 fn any_item() -> impl Strategy<Value = Value> {
     let leaf = prop_oneof![(0_i64..3).prop_map(Value::from), Just(Value::Null)];
     let tree = leaf.prop_recursive(4, 24, 3, |inner| {
@@ -355,10 +355,10 @@ fn any_policy() -> impl Strategy<Value = IndexingPolicy> {
     })
 }
 
-/// Whether a path is indexed: the longest path of the policy that covers it
-/// decides, and `/?` before `/*` of the same length.
-fn oracle_indexes(policy: &IndexingPolicy, place: &[PolicyPathStep]) -> bool {
-    if place == [property("id")] {
+/// Whether a path is indexed: the longest path of the policy that covers it decides, and
+/// `/?` before `/*` of the same length.
+fn oracle_indexes(policy: &IndexingPolicy, steps: &[PolicyPathStep]) -> bool {
+    if steps == [property("id")] {
         return true;
     }
     let included = policy.included().iter().map(|included| (&included.path, true));
@@ -367,32 +367,32 @@ fn oracle_indexes(policy: &IndexingPolicy, place: &[PolicyPathStep]) -> bool {
     let builtin = IndexPath::parse("/_rid/*").expect("a path");
     let best = included
         .chain(excluded)
-        .filter(|(path, _)| covers(path, place))
+        .filter(|(path, _)| covers(path, steps))
         .max_by_key(|(path, _)| (path.steps().len(), *path.end() == PathEnd::Scalar));
     match best {
-        Some((path, _)) if covers(&builtin, place) && path.steps().is_empty() => false,
+        Some((path, _)) if covers(&builtin, steps) && path.steps().is_empty() => false,
         Some((_, indexed)) => indexed,
         None => false,
     }
 }
 
-fn covers(path: &IndexPath, place: &[PolicyPathStep]) -> bool {
+fn covers(path: &IndexPath, steps: &[PolicyPathStep]) -> bool {
     match path.end() {
-        PathEnd::Scalar => path.steps() == place,
-        PathEnd::Subtree => place.starts_with(path.steps()),
+        PathEnd::Scalar => path.steps() == steps,
+        PathEnd::Subtree => steps.starts_with(path.steps()),
         PathEnd::Tuple(_) => false,
     }
 }
 
-fn all_places(
+fn all_paths(
     value: &Value,
-    place: &[PolicyPathStep],
+    steps: &[PolicyPathStep],
     visit: &mut dyn FnMut(&[PolicyPathStep], &Value),
 ) {
     let mut below = |step, value| {
-        let place = [place, &[step]].concat();
-        visit(&place, value);
-        all_places(value, &place, visit);
+        let steps = [steps, &[step]].concat();
+        visit(&steps, value);
+        all_paths(value, &steps, visit);
     };
     match value {
         Value::Object(object) => {
@@ -413,21 +413,21 @@ proptest! {
     fn entries_are_those_of_the_policy(policy in any_policy(), item in any_item()) {
         let plan = IndexPlan::compile(&policy, SEED);
         let mut expected = BTreeSet::new();
-        let mut met = BTreeSet::new();
-        all_places(&item, &[], &mut |place, value| {
-            met.insert(place.to_vec());
-            let indexed = oracle_indexes(&policy, place);
-            assert_eq!(plan.path(place).is_some(), indexed, "{place:?}");
-            if let Some(path) = plan.path(place) {
+        let mut present = BTreeSet::new();
+        all_paths(&item, &[], &mut |steps, value| {
+            present.insert(steps.to_vec());
+            let indexed = oracle_indexes(&policy, steps);
+            assert_eq!(plan.path(steps).is_some(), indexed, "{steps:?}");
+            if let Some(path) = plan.path(steps) {
                 expected.insert(path.equal(value).start);
             }
         });
         for included in policy.included() {
-            let place = included.path.steps();
-            let named = !place.is_empty() && !place.contains(&PolicyPathStep::Elements);
-            if let Some(path) = plan.path(place).filter(|_| named) {
+            let steps = included.path.steps();
+            let named = !steps.is_empty() && !steps.contains(&PolicyPathStep::Elements);
+            if let Some(path) = plan.path(steps).filter(|_| named) {
                 prop_assert!(path.has_undefined());
-                if !met.contains(place) {
+                if !present.contains(steps) {
                     let undefined = [&path.all().start[..8], &[0x10]].concat();
                     prop_assert!(!contains(&path.is_defined(), &undefined));
                     expected.insert(undefined);
@@ -440,12 +440,12 @@ proptest! {
         prop_assert_eq!(found, expected);
     }
 
-    /// An item without a value at a path has exactly one entry that tells, and one with a
-    /// value has none.
+    /// An item without a value at a path has exactly one entry that shows it, and one with
+    /// a value has none.
     #[test]
-    fn what_is_absent_is_found(policy in any_policy(), item in any_item(), place in any_names()) {
+    fn what_is_absent_is_found(policy in any_policy(), item in any_item(), path in any_names()) {
         let plan = IndexPlan::compile(&policy, SEED);
-        let names: Vec<&str> = place.iter().map(String::as_str).collect();
+        let names: Vec<&str> = path.iter().map(String::as_str).collect();
         let steps: Vec<PolicyPathStep> = names.iter().map(|name| property(name)).collect();
         let absence = plan.absence(&names);
         let Some(absence) = absence.filter(|_| !plan.path(&steps).unwrap().has_undefined()) else {
@@ -462,7 +462,7 @@ proptest! {
             let objects = absence.objects.iter().filter(|own| contains(&own.range, &entry));
             telling += objects.filter(|own| lacks(&own.names)).count();
         }
-        prop_assert_eq!(telling, usize::from(!value(&place)), "{:?}", absence);
+        prop_assert_eq!(telling, usize::from(!value(&path)), "{:?}", absence);
     }
 }
 
@@ -471,7 +471,7 @@ fn any_names() -> impl Strategy<Value = Vec<String>> {
         .prop_map(|names| names.into_iter().map(str::to_owned).collect())
 }
 
-/// The places where a string is just kept whole, and just not.
+/// The lengths at which a string is just kept completely, and just not.
 #[test]
 fn prefixes_around_the_cut() {
     let text = |length: usize| Value::String("x".repeat(length));
@@ -482,7 +482,7 @@ fn prefixes_around_the_cut() {
     assert_eq!(holds(KEPT, KEPT - 1), (false, true));
     assert_eq!(holds(KEPT, KEPT), (true, true));
     assert_eq!(holds(KEPT, KEPT + 1), (true, true));
-    // The entry cannot tell 129 from 130 any more, but it can tell 128.
+    // The entry no longer distinguishes 129 from 130, but it does 128.
     assert_eq!(holds(KEPT + 1, KEPT), (false, false));
     assert_eq!(holds(KEPT + 2, KEPT + 1), (true, false));
     assert!(!path_a().equal(&text(KEPT + 1)).exact);

@@ -1,6 +1,6 @@
-//! Prints what this build answers to random queries, one line for each page. Held against
-//! what another build prints (`diff`), it shows what a change to the query engine changed:
-//! rows, charges, cursors.
+//! Prints what this build answers to random queries, one line for each page. A `diff` with
+//! the output of another build shows what a change to the query engine changed: rows,
+//! charges, cursors.
 //!
 //! `query_pages SEED CONTAINERS QUERIES [ITEMS_MAX] [rows]`
 #![allow(clippy::print_stdout, clippy::print_stderr, reason = "its output is what it is for")]

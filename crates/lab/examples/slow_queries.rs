@@ -1,6 +1,6 @@
-//! Measures queries that no index helps, over five partitions on disk: a filter that finds few
-//! rows, and an order. Two builds, or one build on one core and on two (`taskset -c 0`), show
-//! what partitions side by side gain.
+//! Measures queries without a usable index, over five partitions on disk: a filter that
+//! finds few rows, and an order. Two builds, or one build on one core and on two (`taskset
+//! -c 0`), show what parallel partitions gain.
 //!
 //! `slow_queries [ITEMS] [ROUNDS]`
 #![allow(clippy::print_stdout, reason = "its output is what it is for")]

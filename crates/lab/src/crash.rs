@@ -1,14 +1,13 @@
-//! Writing through the door until the process dies, and judging what it left.
+//! Writing through the door until the process dies, and checking what it left.
 //!
-//! A writing process says on its output what it is about to do and what was
-//! answered, one line each. Whoever started it keeps a [`Ledger`] of these lines,
-//! kills the process at any moment, opens the folder and demands the truth: every
-//! acknowledged write is there, every operation that was under way happened as a
-//! whole or not at all, and there is nothing else.
+//! A writing process prints what it is about to do and what was answered, one line each.
+//! The parent keeps a [`Ledger`] of these lines, kills the process at any moment, opens the
+//! folder and checks it: every acknowledged write is there, every operation in flight
+//! happened completely or not at all, and there is nothing else.
 //!
-//! Each writer has keys of its own and does one thing at a time, so the ledger
-//! knows every item's state exactly, but for the one operation that was under
-//! way. Only the hot items are shared, and only counted.
+//! Each writer has keys of its own and does one thing at a time, so the ledger knows every
+//! item's state exactly, except for the one operation in flight. Only the hot items are
+//! shared, and only counted.
 
 mod ledger;
 mod process;
@@ -43,42 +42,42 @@ pub const CONTAINERS: [(&str, u32); 2] = [("one", 400), ("five", 30_000)];
 
 /// A logical partition.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct Place {
+pub struct LogicalPartition {
     /// Which of [`CONTAINERS`].
     pub container: usize,
     pub key: String,
 }
 
-/// Something that a writer tries. Versions are never used twice.
+/// An operation that a writer tries. Versions are never used twice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Attempt {
     Create {
-        place: Place,
+        partition: LogicalPartition,
         id: String,
         version: u64,
     },
     Upsert {
-        place: Place,
+        partition: LogicalPartition,
         id: String,
         version: u64,
     },
     Replace {
-        place: Place,
+        partition: LogicalPartition,
         id: String,
         version: u64,
     },
     Patch {
-        place: Place,
+        partition: LogicalPartition,
         id: String,
         version: u64,
     },
     Delete {
-        place: Place,
+        partition: LogicalPartition,
         id: String,
     },
     /// Writes all items of a family of that size with one version.
     Batch {
-        place: Place,
+        partition: LogicalPartition,
         size: usize,
         version: u64,
     },
@@ -101,16 +100,16 @@ impl Attempt {
         if verb == "increment" {
             return Some(Attempt::Increment { container });
         }
-        let place = Place { container, key: words.next()?.to_owned() };
+        let partition = LogicalPartition { container, key: words.next()?.to_owned() };
         let what = words.next()?.to_owned();
         let version = words.next().map_or(Some(0), |word| word.parse().ok())?;
         Some(match verb {
-            "create" => Attempt::Create { place, id: what, version },
-            "upsert" => Attempt::Upsert { place, id: what, version },
-            "replace" => Attempt::Replace { place, id: what, version },
-            "patch" => Attempt::Patch { place, id: what, version },
-            "delete" => Attempt::Delete { place, id: what },
-            "batch" => Attempt::Batch { place, size: what.parse().ok()?, version },
+            "create" => Attempt::Create { partition, id: what, version },
+            "upsert" => Attempt::Upsert { partition, id: what, version },
+            "replace" => Attempt::Replace { partition, id: what, version },
+            "patch" => Attempt::Patch { partition, id: what, version },
+            "delete" => Attempt::Delete { partition, id: what },
+            "batch" => Attempt::Batch { partition, size: what.parse().ok()?, version },
             _ => return None,
         })
     }
@@ -118,21 +117,25 @@ impl Attempt {
 
 impl fmt::Display for Attempt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (verb, place, what, version): (_, _, &dyn fmt::Display, _) = match self {
-            Attempt::Create { place, id, version } => ("create", place, id, Some(version)),
-            Attempt::Upsert { place, id, version } => ("upsert", place, id, Some(version)),
-            Attempt::Replace { place, id, version } => ("replace", place, id, Some(version)),
-            Attempt::Patch { place, id, version } => ("patch", place, id, Some(version)),
-            Attempt::Delete { place, id } => ("delete", place, id, None),
-            Attempt::Batch { place, size, version } => ("batch", place, size, Some(version)),
+        let (verb, partition, what, version): (_, _, &dyn fmt::Display, _) = match self {
+            Attempt::Create { partition, id, version } => ("create", partition, id, Some(version)),
+            Attempt::Upsert { partition, id, version } => ("upsert", partition, id, Some(version)),
+            Attempt::Replace { partition, id, version } => {
+                ("replace", partition, id, Some(version))
+            }
+            Attempt::Patch { partition, id, version } => ("patch", partition, id, Some(version)),
+            Attempt::Delete { partition, id } => ("delete", partition, id, None),
+            Attempt::Batch { partition, size, version } => {
+                ("batch", partition, size, Some(version))
+            }
             Attempt::Increment { container } => return write!(f, "increment {container}"),
         };
-        write!(f, "{verb} {} {} {what}", place.container, place.key)?;
+        write!(f, "{verb} {} {} {what}", partition.container, partition.key)?;
         version.map_or(Ok(()), |version| write!(f, " {version}"))
     }
 }
 
-/// Opens the service of a folder, and makes one with all containers where there is none.
+/// Opens the service of a folder, and creates one with all containers where there is none.
 pub fn open_or_create(folder: &Path, config: LocalConfig) -> Result<Service> {
     let runtime = Runtime::real();
     let (store, fresh) = match local::open(folder, config.clone(), &runtime) {
@@ -172,7 +175,7 @@ fn create(
     Ok(())
 }
 
-/// Does something in one of [`CONTAINERS`] and waits for the answer.
+/// Executes a verb in one of [`CONTAINERS`] and waits for the answer.
 pub fn execute<V: ContainerVerb>(
     service: &Service,
     container: usize,
@@ -181,7 +184,7 @@ pub fn execute<V: ContainerVerb>(
     Ok(block_on(service.execute(request(container, verb)))?)
 }
 
-/// The request to do something in one of [`CONTAINERS`].
+/// The request for a verb in one of [`CONTAINERS`].
 #[must_use]
 pub fn request<V>(container: usize, verb: V) -> Request<InContainer<V>> {
     let (name, _) = CONTAINERS.get(container).expect("writers know the containers");
@@ -195,13 +198,13 @@ mod tests {
 
     #[test]
     fn attempts_survive_a_line_of_text() {
-        let place = Place { container: 1, key: "w3-1".to_owned() };
+        let partition = LogicalPartition { container: 1, key: "w3-1".to_owned() };
         for attempt in [
-            Attempt::Create { place: place.clone(), id: "n7".to_owned(), version: 7 },
-            Attempt::Replace { place: place.clone(), id: "s1".to_owned(), version: 8 },
-            Attempt::Patch { place: place.clone(), id: "s1".to_owned(), version: 1 << 50 },
-            Attempt::Delete { place: place.clone(), id: "s1".to_owned() },
-            Attempt::Batch { place, size: 5, version: 9 },
+            Attempt::Create { partition: partition.clone(), id: "n7".to_owned(), version: 7 },
+            Attempt::Replace { partition: partition.clone(), id: "s1".to_owned(), version: 8 },
+            Attempt::Patch { partition: partition.clone(), id: "s1".to_owned(), version: 1 << 50 },
+            Attempt::Delete { partition: partition.clone(), id: "s1".to_owned() },
+            Attempt::Batch { partition, size: 5, version: 9 },
             Attempt::Increment { container: 0 },
         ] {
             assert_eq!(Attempt::parse(&attempt.to_string()), Some(attempt));

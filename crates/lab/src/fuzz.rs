@@ -1,14 +1,14 @@
-//! Fuzz bodies: what must hold for any bytes whatever.
+//! Fuzz bodies: what must hold for any bytes.
 //!
-//! A body takes bytes that a stranger might send or a disk might return, and
-//! panics when a promise is broken; refusing the bytes is fine. Every body runs in
-//! three ways, so that a finding of one is repeatable in the others: in
-//! every test run over the corpus in `fuzz/corpus/` and seeded mutations of it,
-//! for as long as one likes with `cargo xtask fuzz`, and under coverage guidance
-//! with cargo-fuzz (`fuzz/`, needs a nightly compiler).
+//! A body takes bytes that an untrusted client might send or a disk might return, and
+//! panics when a promise is broken; refusing the bytes is fine. Every body runs in three
+//! settings, so that a finding of one is repeatable in the others: in every test run over
+//! the corpus in `fuzz/corpus/` and seeded mutations of it, for as long as one likes with
+//! `cargo xtask fuzz`, and under coverage guidance with cargo-fuzz (`fuzz/`, needs a
+//! nightly compiler).
 //!
-//! A new body needs a line in [`BODIES`], some inputs in `fuzz/corpus/NAME/` and
-//! a target in `fuzz/fuzz_targets/NAME.rs`; a test holds the three together.
+//! A new body needs a line in [`BODIES`], some inputs in `fuzz/corpus/NAME/` and a target
+//! in `fuzz/fuzz_targets/NAME.rs`; a test checks that the three agree.
 
 pub mod bodies;
 mod driver;

@@ -1,5 +1,5 @@
-//! Every fuzz body keeps its promises over the checked-in corpus and over seeded
-//! mutations of it, and corpus, targets and bodies belong together.
+//! Every fuzz body keeps its promises over the checked-in corpus and over seeded mutations
+//! of it, and corpus, targets and bodies agree.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -60,7 +60,7 @@ fn every_body_has_a_corpus_and_a_target() {
     }
 }
 
-/// Old cursors would be refused at once, and the fuzzer would look at nothing.
+/// Old cursors would be refused at once, and the fuzzer would test nothing.
 #[test]
 fn cursors_in_the_corpus_are_of_today() {
     let folder = fuzz_folder().join("corpus/query_cursor");

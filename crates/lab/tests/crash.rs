@@ -1,5 +1,5 @@
 //! `kill -9` under 32 writers: nothing acknowledged is lost, no batch is torn, and
-//! everything that is stored agrees with itself.
+//! everything that is stored is consistent.
 //!
 //! `ORRERY_KILLS` sets how often, `ORRERY_SEED` after how much.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -46,7 +46,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
             ending,
         };
         run.perform(&mut ledger).unwrap();
-        // Now and then a killed process is followed by the next one at once.
+        // Sometimes a killed process is followed by the next one at once.
         if number < kills && random.next_u64().is_multiple_of(3) {
             continue;
         }
@@ -67,8 +67,8 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     assert!(total.is_clean(), "{total:?}");
 }
 
-/// `kill -9` from outside in every state of a split, merge and re-bucketing, under writers:
-/// the process stops in that state and waits. What was under way goes on afterwards.
+/// `kill -9` from outside in every step of a split, merge and re-bucketing, under writers:
+/// the process stops in that step and waits. Interrupted transitions continue afterwards.
 #[test]
 fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
     let seed = std::env::var("ORRERY_SEED")
@@ -98,7 +98,7 @@ fn a_transition_that_is_killed_is_completed_resumed_or_undone() {
     assert!(moving > 0, "some were killed while a bucket moved");
 }
 
-/// Goes on with what was under way. Says how many buckets were moving.
+/// Continues interrupted transitions. Returns how many buckets were moving.
 fn resume(folder: &Path) -> usize {
     let service = crash::open_or_create(folder, LocalConfig::default()).unwrap();
     let moves = |service: &Service| -> usize {

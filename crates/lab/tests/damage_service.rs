@@ -1,5 +1,5 @@
-//! Every damaged copy of a service's folder shows all that was acknowledged, or is
-//! refused with a clear message: no silent loss, no panic.
+//! Every damaged copy of a service's folder shows all that was acknowledged, or is refused
+//! with a clear message: no silent loss, no panic.
 //!
 //! `ORRERY_DAMAGES` sets how many damages are tried, `ORRERY_SEED` which ones.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -79,7 +79,7 @@ impl Verdict {
     }
 }
 
-/// A folder as its writers left it, and what they said.
+/// A folder as its writers left it, and what they printed.
 struct Original {
     name: &'static str,
     folder: tempfile::TempDir,
@@ -147,7 +147,7 @@ fn judge(folder: &Path, mut ledger: Ledger) -> Verdict {
         Ok(service) => service,
         Err(error) => return refused(error, Verdict::RefusedOnOpen),
     };
-    // Whatever is answered must be right, with or without a check.
+    // Every answer must be right, with or without a check.
     match crash::verify(&service, &mut ledger) {
         Ok(verdict) if verdict.is_clean() => {}
         Ok(verdict) => return Verdict::Bad(format!("{verdict:?}")),
@@ -167,7 +167,7 @@ fn judge(folder: &Path, mut ledger: Ledger) -> Verdict {
     }
 }
 
-/// What was taken for whole must go on working.
+/// A store that was taken for intact must go on working.
 fn go_on(service: &Service, ledger: &mut Ledger) {
     let mut writer = Writer::new(1_000, 0, 1);
     for _ in 0..20 {
@@ -184,7 +184,7 @@ fn open(folder: &Path) -> Result<Service> {
     Ok(Service::open(store, runtime, Limits::default())?)
 }
 
-/// A refusal is clear when a person reads in it, or in its causes, what is wrong.
+/// A refusal is clear when it, or its causes, says what is wrong.
 fn refused(error: anyhow::Error, verdict: Verdict) -> Verdict {
     const CLEAR: [&str; 4] =
         ["is damaged", "has format", "record does not match", "record is malformed"];

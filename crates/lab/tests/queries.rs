@@ -1,11 +1,11 @@
-//! Random queries on random containers give the same through indexes and by scanning,
-//! on one partition and on many, in one page and in many, merged by the service and by
-//! a client: what the language says, applied to all documents.
+//! Random queries on random containers return the same through indexes and by scanning, on
+//! one partition and on many, in one page and in many, merged by the service and by a
+//! client: what the language says, applied to all documents.
 //!
 //! Also while items are written and while the indexing policy changes.
 //!
-//! `ORRERY_DATASETS`, `ORRERY_QUERIES` and `ORRERY_RESUMES` say how many, `ORRERY_SEED` which
-//! ones.
+//! `ORRERY_DATASETS`, `ORRERY_QUERIES` and `ORRERY_RESUMES` set how many, `ORRERY_SEED`
+//! which ones.
 #![allow(clippy::print_stdout, reason = "figures and seeds are to be seen")]
 
 use std::ops::Range;
@@ -17,12 +17,12 @@ const QUERIES: u64 = 71;
 const RESUMES: u64 = 150;
 const SEED: u64 = 5;
 
-/// Items of a data set, usually and once in so many.
+/// Items of a data set, usually and occasionally.
 const ITEMS_MAX: usize = 40;
 const MANY_ITEMS_MAX: usize = 3_000;
 const MANY_ODDS: u64 = 25;
 
-/// Data sets between two lines that say how far it is.
+/// Data sets between two progress lines.
 const PROGRESS: u64 = 50;
 
 fn number(name: &str, otherwise: u64) -> u64 {
@@ -42,7 +42,7 @@ fn all_ways_agree() {
     assert!(sum.rows > sum.queries, "queries hardly find anything: {sum:?}");
 }
 
-/// Which way is taken depends on how many items and entries there are.
+/// Which access path is chosen depends on how many items and entries there are.
 #[test]
 fn all_ways_agree_on_many_items() {
     let data_sets = number("ORRERY_DATASETS", DATA_SETS).div_ceil(MANY_ODDS);

@@ -1,4 +1,4 @@
-//! A dropped container gives its space back, and nobody else loses anything.
+//! A dropped container gives its space back, and nothing else is lost.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "figures of a test")]
 
@@ -60,7 +60,7 @@ fn bytes_after(config: &LocalConfig, fills: bool) -> u64 {
     let swept = block_on(service.maintenance().sweep()).unwrap();
     let reclaimed = block_on(service.maintenance().reclaim(swept.bytes)).unwrap();
     println!("{filled} bytes in tables, {swept:?}, rewritten: {reclaimed}");
-    // What is much of the store goes with its files or with a rewrite, not key by key.
+    // What is much of the store goes with its files or by compaction, not key by key.
     assert!(if fills { reclaimed || swept.keys < DROPPED_ITEMS } else { swept.keys > 0 });
     let report = service.operator(Principal::Account).check(|_| {}).unwrap();
     assert!(report.is_clean(), "{report:?}");

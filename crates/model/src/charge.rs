@@ -20,7 +20,7 @@ const UNITS_PER_REQUEST_UNIT: u32 = 21;
 
 /// A cost, exact: a whole number of 21sts of a request unit (RU).
 ///
-/// Sums of charges are exact, too, in whatever order they are made.
+/// Sums of charges are exact, too, in any order.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Charge(u64);
 
@@ -76,8 +76,8 @@ impl fmt::Display for Charge {
             return write!(f, "{}", self.0 / units);
         }
         let (number, whole) = (self.request_units(), self.0 / units);
-        // The zero before the point is no significant digit; the one behind it,
-        // in charges below a tenth, is not either.
+        // A zero before the point is not a significant digit; neither is the one after it,
+        // in charges below a tenth.
         let whole_digits = whole.checked_ilog10().map_or(0, |digits| digits as usize + 1);
         let leading_zeros = usize::from(self.0 < units.div_ceil(10));
         let decimals = |digits: usize| digits.saturating_sub(whole_digits) + leading_zeros;

@@ -1,13 +1,13 @@
-//! Positions on a container's hash ring, ranges of them, and places.
+//! Positions on a container's hash ring, ranges of them, and hash prefixes.
 //!
 //! The effective partition key (EPK) decides which physical partition holds an
 //! item. Clients compute it too, so the bytes are a contract; the rules are in
 //! `docs/formats/epk.md`. Hashing needs the container's definition, therefore
 //! keys become EPKs in [`crate::partition_key::PartitionKeyDefinition`].
 //!
-//! Different keys can have one EPK. The *position* that a key's items are stored at is
-//! the EPK and what tells the key from others, so it is an EPK's extension, and
-//! whatever cuts the ring at EPKs has all positions of one EPK on one side.
+//! Different keys can have one EPK. The *position* at which a key's items are stored is the
+//! EPK followed by what distinguishes the key from others with the same EPK, so it extends
+//! the EPK, and a cut of the ring at EPKs leaves all positions of one EPK on one side.
 
 pub(crate) mod digest;
 pub(crate) mod v1;
@@ -54,7 +54,7 @@ impl Epk {
     /// The start of the ring; also the one position of keyless containers.
     pub const MIN: Epk = Epk(Repr::Inline { len: 0, bytes: [0; INLINE_BYTES] });
 
-    /// The end of the ring, which is behind every key.
+    /// The end of the ring, which is after every key.
     #[must_use]
     pub const fn max() -> Epk {
         let mut bytes = [0; INLINE_BYTES];
@@ -100,9 +100,9 @@ impl Epk {
         }
     }
 
-    /// The exclusive end of all that begins with these bytes, in the form clients use:
-    /// the last byte plus one, with carry. There is none behind a string of `FF`
-    /// bytes, and the empty one stands for the whole ring.
+    /// The exclusive end of everything that begins with these bytes, in the form clients
+    /// use: the last byte plus one, with carry. There is none after a string of `FF` bytes,
+    /// and the empty one stands for the whole ring.
     #[must_use]
     fn successor(&self) -> Epk {
         let mut bytes = self.as_bytes().to_vec();
@@ -155,8 +155,8 @@ impl fmt::Debug for Epk {
     }
 }
 
-/// Nothing lies between a byte string and the same one with this behind it.
-const BEHIND: &[u8] = &[0];
+/// Nothing lies between a byte string and the same one followed by this.
+const AFTER: &[u8] = &[0];
 
 /// A half-open range of the ring, `min` inclusive and `max` exclusive.
 #[derive(Clone, PartialEq, Eq, PartialOrd, Ord)]
@@ -206,25 +206,26 @@ impl EpkRange {
         self.min >= self.max
     }
 
-    /// The range of one position and nothing else, not even of what begins with it.
+    /// The range of one position and nothing else, not even of longer ones that begin with
+    /// it.
     #[must_use]
     pub fn of(position: Epk) -> EpkRange {
-        let max = Epk::new(&[position.as_bytes(), BEHIND].concat());
+        let max = Epk::new(&[position.as_bytes(), AFTER].concat());
         EpkRange { min: position, max }
     }
 
-    /// All that clients mean by one EPK: the positions of every key that has it.
+    /// Everything that clients mean by one EPK: the positions of every key that has it.
     #[must_use]
     pub fn around(epk: Epk) -> EpkRange {
         let max = epk.successor();
         EpkRange { min: epk, max }
     }
 
-    /// The position, if there is room for one only.
+    /// The position, if the range holds only one.
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
         let end = self.max.as_bytes().strip_prefix(self.min.as_bytes());
-        (end == Some(BEHIND)).then_some(&self.min)
+        (end == Some(AFTER)).then_some(&self.min)
     }
 }
 
@@ -240,11 +241,12 @@ impl fmt::Debug for EpkRange {
     }
 }
 
-/// Twenty bits that say roughly where on the ring a key lies.
+/// The first twenty bits of a key's hash, or of its hashes: roughly where on the ring it
+/// lies.
 ///
-/// With one level of hashing places follow the order of EPKs; with several they
+/// With one level of hashing, hash prefixes follow the order of EPKs; with several they
 /// do so only among keys that share their leading levels (`docs/formats/epk.md`
-/// says why). Never conclude from two places which EPK is smaller.
+/// says why). Never conclude from two hash prefixes which EPK is smaller.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct HashPrefix(u32);
 
@@ -253,7 +255,7 @@ impl HashPrefix {
     pub const MIN: HashPrefix = HashPrefix(0);
     pub const MAX: HashPrefix = HashPrefix((1 << HashPrefix::BITS) - 1);
 
-    /// `None` where the number has more than 20 bits.
+    /// `None` if the number has more than 20 bits.
     #[must_use]
     pub fn new(number: u32) -> Option<HashPrefix> {
         (number <= HashPrefix::MAX.0).then_some(HashPrefix(number))
@@ -269,22 +271,22 @@ impl HashPrefix {
     }
 }
 
-/// Bits of the place that each level of a key with one, two or three levels gets.
+/// Bits of the hash prefix that each level of a key with one, two or three levels gets.
 const LEVEL_BITS: [&[u32]; 3] = [&[20], &[7, 13], &[7, 7, 6]];
 
-/// The first and the last place of keys that begin with these version 2 hashes,
+/// The first and the last hash prefix of keys that begin with these version 2 hashes,
 /// in a container with `levels` levels. They are one when all levels are given.
-pub(crate) fn places_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
+pub(crate) fn hash_prefixes_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
     let widths: &[u32] =
         levels.checked_sub(1).and_then(|at| LEVEL_BITS.get(at)).copied().unwrap_or_default();
-    let mut place = 0;
+    let mut prefix = 0;
     let mut free = HashPrefix::BITS;
     for (hash, width) in hashes.iter().zip(widths) {
         free -= width;
         let top = u32::try_from(hash >> (v2::HASH_BITS - width)).expect("at most 20 bits are left");
-        place |= top << free;
+        prefix |= top << free;
     }
-    (HashPrefix(place), HashPrefix(place | ((1 << free) - 1)))
+    (HashPrefix(prefix), HashPrefix(prefix | ((1 << free) - 1)))
 }
 
 const TYPE_UNDEFINED: u8 = 0x00;
@@ -400,12 +402,12 @@ mod tests {
 
     #[test]
     fn places_of_prefixes() {
-        assert_eq!(places_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
-        assert_eq!(places_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
-        let (first, last) = places_v2(&[v2::HASH_MAX], 3);
+        assert_eq!(hash_prefixes_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
+        assert_eq!(hash_prefixes_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
+        let (first, last) = hash_prefixes_v2(&[v2::HASH_MAX], 3);
         assert_eq!((first.get(), last), (0x7F << 13, HashPrefix::MAX));
-        let (first, last) = places_v2(&[0, v2::HASH_MAX], 3);
+        let (first, last) = hash_prefixes_v2(&[0, v2::HASH_MAX], 3);
         assert_eq!((first.get(), last.get()), (0x7F << 6, 0x7F << 6 | 0x3F));
-        assert_eq!(places_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
+        assert_eq!(hash_prefixes_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
     }
 }

@@ -18,7 +18,7 @@ impl Etag {
     pub fn new(lsn: Lsn, step: u16, timestamp: Timestamp) -> Etag {
         let low = lsn.get() & 0xFFFF_FFFF;
         let high = (lsn.get() >> 32) & 0xFFFF;
-        // Wraps in 2106; the time only informs people.
+        // Wraps in 2106; the time is only informative.
         let secs = timestamp.secs() & 0xFFFF_FFFF;
         Etag(format!("\"{low:08x}-{high:04x}-{step:04x}-0000-{secs:08x}0000\"").into())
     }
@@ -28,8 +28,8 @@ impl Etag {
         &self.0
     }
 
-    /// Whether an `If-Match` or `If-None-Match` value speaks of this version.
-    /// `*` speaks of every version; quotes may have been stripped on the way.
+    /// Whether an `If-Match` or `If-None-Match` value names this version. `*` names every
+    /// version; quotes may have been stripped in transit.
     #[must_use]
     pub fn matches(&self, condition: &str) -> bool {
         let condition = condition.trim();

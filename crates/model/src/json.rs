@@ -1,14 +1,14 @@
 //! JSON as this database sees it: text first, trees only where needed.
 //!
-//! Documents are stored as text, so reads are a copy of bytes. [`Raw`] looks into
-//! such text without building anything; [`Value`] is the tree for the places that
-//! edit or compute (patch, expressions, policies).
+//! Documents are stored as text, so reads are a copy of bytes. [`Raw`] looks into such text
+//! without building anything; [`Value`] is the tree for code that edits or computes (patch,
+//! expressions, policies).
 //!
-//! JSON can say one thing in many ways, and two readers of one text that understood
-//! it differently would give two answers: an index and a scan, say, or the check of
-//! a key and its hash. So what comes from a client is brought into [`canonical`]
-//! form once, before anyone else sees it: numbers have one spelling, an object names
-//! a property once (the last one counts), strings have no bare control characters.
+//! JSON can spell one thing differently, and two readers of one text that understood it
+//! differently would give two answers: an index and a scan, say, or the check of a key and
+//! its hash. So what comes from a client is brought into [`canonical`] form once, before
+//! anything else sees it: numbers have one spelling, an object names a property once (the
+//! last one counts), strings have no bare control characters.
 
 mod distinct;
 mod number;
@@ -62,13 +62,13 @@ pub enum JsonProblem {
 
 /// Checks a client's text and brings it into canonical form, without blanks around it.
 ///
-/// Nothing is copied where it has that form already. Else the result is at most five
-/// times as long: `1e18` has 19 digits.
+/// Nothing is copied if the text has that form already. Otherwise the result is at most
+/// five times as long: `1e18` has 19 digits.
 pub fn canonical(text: &[u8]) -> Result<Cow<'_, str>, JsonError> {
     scanner::Scanner::new(utf8(text)?).canonical()
 }
 
-/// [`canonical`] for a body that others hold as well.
+/// [`canonical`] for a shared body.
 pub fn canonical_body(body: &Bytes) -> Result<Bytes, JsonError> {
     Ok(match canonical(body)? {
         Cow::Borrowed(text) => body.slice_ref(text.as_bytes()),

@@ -1,10 +1,10 @@
 //! How much of everything: the published numbers of the service.
 //!
-//! The constants bound what parsers accept and what stored formats hold, so they
-//! are the same everywhere. Everything else is a field of [`Limits`], so that a
-//! test can run a whole life (create, split by throughput, split by size, full
-//! key, merge) in seconds with the code that runs in production. A [`Profile`]
-//! is a set of such values: the rules of another year.
+//! The constants bound what parsers accept and what stored formats hold, so they are the
+//! same everywhere. Everything else is a field of [`Limits`], so that a test can run the
+//! whole lifecycle (create, split by throughput, split by size, full key, merge) in seconds
+//! with the code that runs in production. A [`Profile`] is a set of such values: the rules
+//! of another year.
 
 mod named;
 mod profile;
@@ -16,8 +16,8 @@ pub use profile::{Profile, ProfileError};
 
 /// Levels of a hierarchical partition key.
 pub const KEY_LEVELS_MAX: usize = 3;
-/// Bytes of one partition key value. Version 1 containers take as many, but tell
-/// keys apart by their first 101 bytes only.
+/// Bytes of one partition key value. Version 1 containers accept as many, but distinguish
+/// keys by their first 101 bytes only.
 pub const KEY_BYTES_MAX: usize = 2_048;
 /// Bytes of an item's id.
 pub const ITEM_ID_BYTES_MAX: usize = 1_023;
@@ -36,8 +36,8 @@ limits! {
     response_bytes_max: u64 = 4 * MIB;
     /// Time for one operation, script or query page.
     operation_ms_max: u64 = 5_000;
-    /// Items that one page of a query looks at before it ends: a page of a scan costs
-    /// a few thousand request units at most. No number is published.
+    /// Items that one page of a query scans before it ends: a page of a scan costs a few
+    /// thousand request units at most. No number is published.
     query_page_items_max: u64 = 50_000;
     /// Operations of a transactional batch.
     batch_operations_max: usize = 100;
@@ -51,8 +51,8 @@ limits! {
     physical_partition_bytes_max: u64 = 50 * GIB;
     /// Data and index of a whole container. No number is published for today.
     container_bytes_max: u64 = u64::MAX;
-    /// What a physical partition serves, and therefore any one key. Raising
-    /// throughput above this times the number of partitions splits some.
+    /// What a physical partition serves, and therefore any one key. Raising throughput
+    /// above this times the number of partitions splits some.
     partition_throughput_max: u32 = 10_000;
     /// What the service plans for each physical partition when a container with
     /// manual throughput is created: below the maximum, so that the first
@@ -98,7 +98,7 @@ limits! {
 
     /// Seconds of unused throughput that a physical partition saves for bursts.
     burst_secs_max: u32 = 300;
-    /// How fast it spends what it saved. Those that have as much do not save.
+    /// How fast it spends what it saved. Partitions with as much throughput do not save.
     burst_throughput_max: u32 = 3_000;
     /// Throughput buckets of a container: their ids are 1 to this.
     throughput_buckets_max: u32 = 5;
@@ -130,8 +130,8 @@ limits! {
     /// How far the clock of a signed request may be off.
     signature_skew_secs_max: u64 = 900;
 
-    /// The factor of a scale model: what is stored counts so many times, and
-    /// throughput budgets refill so many times slower. See [`Limits::scaled`].
+    /// The factor of a scale model: stored bytes count this many times, and throughput
+    /// budgets refill this many times slower. See [`Limits::scaled`].
     scale: u32 = 1;
 }
 
@@ -142,7 +142,7 @@ pub enum Provisioned {
     Manual(u32),
     /// A rate that follows the load up to this maximum.
     Autoscale(u32),
-    /// The container takes part in its database's throughput of this size.
+    /// The container shares its database's throughput of this size.
     Shared(u32),
     /// Paid by use.
     Serverless,
@@ -159,8 +159,8 @@ pub enum Growth {
 }
 
 impl Limits {
-    /// Bytes that the operations of one request may give back together. Clients may have
-    /// asked not to be told them all, so that is more than an answer can have.
+    /// Bytes that the operations of one request may return together. Clients may have asked
+    /// to omit some of them, so that is more than a response can have.
     #[must_use]
     pub fn effects_bytes_max(&self) -> usize {
         usize::try_from(self.response_bytes_max.saturating_mul(4)).unwrap_or(usize::MAX)
@@ -179,15 +179,15 @@ impl Limits {
         rate.div_ceil(share.max(1)).max(1)
     }
 
-    /// How many physical partitions a throughput needs that is set later. Raising
-    /// it above what they carry splits some; lowering it merges none by itself.
+    /// How many physical partitions are needed for a throughput that is set later. Raising
+    /// it above what they serve splits some; lowering it merges none by itself.
     #[must_use]
     pub fn ranges_for_scaling(&self, rate: u32) -> u32 {
         rate.div_ceil(self.partition_throughput_max.max(1)).max(1)
     }
 
-    /// Whether a container that is created like this will ever split. A container
-    /// that shares its database's throughput has none of its own to be judged by.
+    /// Whether a container that is created like this will ever split. A container that
+    /// shares its database's throughput has none of its own to decide by.
     #[must_use]
     pub fn growth_at_creation(&self, keyless: bool, provisioned: Provisioned) -> Growth {
         let enough = match provisioned {
@@ -199,15 +199,15 @@ impl Limits {
         if enough && !keyless { Growth::Unlimited } else { Growth::Fixed }
     }
 
-    /// Whether containers that never split can still be asked for: by little throughput,
-    /// or by leaving the key out. It was so as long as unlimited ones took more.
+    /// Whether containers that never split can still be created: with little throughput, or
+    /// without a key. That was so as long as unlimited ones required more.
     #[must_use]
     pub fn has_fixed_containers(&self) -> bool {
         self.unlimited_throughput_min > Limits::default().unlimited_throughput_min
     }
 
     /// Data and index that a container may hold in one physical partition before writes
-    /// that add data are refused. What can grow splits instead.
+    /// that add data are refused. Containers that can grow split instead.
     #[must_use]
     pub fn partition_bytes_max(&self, growth: Growth) -> u64 {
         match growth {
@@ -216,9 +216,9 @@ impl Limits {
         }
     }
 
-    /// A scale model: what is stored counts `factor` times and throughput refills
-    /// `factor` times slower, so that a whole life fits into seconds. All that
-    /// clients say or see stays as it is: offers, charges, minima, item sizes, texts.
+    /// A scale model: stored bytes count `factor` times and throughput refills `factor`
+    /// times slower, so that a whole lifecycle fits into seconds. Everything that clients
+    /// send or see stays as it is: offers, charges, minima, item sizes, messages.
     #[must_use]
     pub fn scaled(self, factor: u32) -> Limits {
         let factor = factor.max(1);
@@ -234,16 +234,16 @@ impl Limits {
         }
     }
 
-    /// A size in GB as clients are told it: undoes the scale, rounds to the nearest.
+    /// A size in GB as clients see it: unscaled and rounded to the nearest.
     #[must_use]
-    pub fn gib_told(&self, bytes: u64) -> u64 {
-        let told = self.bytes_told(bytes);
+    pub fn gib_unscaled(&self, bytes: u64) -> u64 {
+        let told = self.bytes_unscaled(bytes);
         told.saturating_add(GIB / 2) / GIB
     }
 
-    /// What so many stored bytes stand for.
+    /// What `bytes` stored bytes stand for.
     #[must_use]
-    pub(crate) fn bytes_told(&self, bytes: u64) -> u64 {
+    pub(crate) fn bytes_unscaled(&self, bytes: u64) -> u64 {
         bytes.saturating_mul(u64::from(self.scale.max(1)))
     }
 }

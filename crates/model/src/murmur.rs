@@ -12,7 +12,7 @@ pub(crate) fn hash32(input: &[u8]) -> u32 {
             .wrapping_mul(5)
             .wrapping_add(0xE654_6B64)
     });
-    // An empty tail scrambles to zero, so there is no need to ask.
+    // An empty tail scrambles to zero, so no check is needed.
     hash ^= scramble32(u32::from_le_bytes(padded(tail)));
     hash ^= u32::try_from(input.len()).expect("keys are far shorter than 4 GiB");
     finish32(hash)
@@ -30,8 +30,8 @@ fn finish32(mut hash: u32) -> u32 {
     hash ^ (hash >> 16)
 }
 
-/// The 64-bit cut of MurmurHash3 x64 that the service hashes values with: its first word
-/// alone, over blocks of eight bytes.
+/// The 64-bit variant of MurmurHash3 x64 that the service hashes values with: its first
+/// word alone, over blocks of eight bytes.
 pub(crate) fn hash64_seeded(input: &[u8], seed: u64) -> u64 {
     let (blocks, tail) = input.as_chunks::<8>();
     let hash = blocks.iter().fold(seed, |hash, block| {

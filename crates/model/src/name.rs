@@ -27,7 +27,7 @@ pub enum NameError {
 
 impl ItemId {
     /// Any text of an acceptable length, as in the service. Clients are stricter, each
-    /// in its own way; slashes come percent-encoded in a path.
+    /// differently; slashes come percent-encoded in a path.
     pub fn parse(text: &str) -> Result<ItemId, NameError> {
         if text.is_empty() {
             return Err(NameError::Empty);

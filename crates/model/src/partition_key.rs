@@ -1,9 +1,9 @@
-//! Partition keys: the paths a container declares, the values items have there,
-//! and the way from a value to its position on the ring.
+//! Partition keys: the paths a container declares, the values items have there, and how a
+//! value becomes a position on the ring.
 //!
-//! Values come from two sides, the request header and the document, and the two
-//! must agree; so both are parsed here into one type, [`PartitionKey`], which is
-//! equal exactly when the service would take the values for the same key.
+//! Values come from two sources, the request header and the document, and the two must
+//! agree; so both are parsed here into one type, [`PartitionKey`], which is equal exactly
+//! when the service would take the values for the same key.
 
 mod cut;
 mod definition;
@@ -83,9 +83,8 @@ impl KeyComponent {
     }
 }
 
-/// Keys are doubles. An integer that a double cannot hold would become its
-/// neighbour's key without anyone noticing; the service refuses it, and so do we,
-/// in header and document alike.
+/// Keys are doubles. An integer that a double cannot hold would silently become its
+/// neighbour's key; the service refuses it, and so do we, in header and document alike.
 fn number(number: Number) -> Result<KeyComponent, KeyError> {
     match number.as_i64() {
         Some(integer) if !is_faithful(integer, number.as_f64()) => Err(KeyError::Precision),
@@ -172,8 +171,8 @@ impl PartitionKey {
         PartitionKey(components.into_iter().map(Into::into).collect())
     }
 
-    /// Reads what `Display` writes, and clients with it: a JSON array of the values, where
-    /// `{}` stands for undefined.
+    /// Reads what `Display` writes, which is what clients send: a JSON array of the values,
+    /// where `{}` stands for undefined.
     pub fn parse_json(text: &str) -> Result<PartitionKey, KeyError> {
         if text.len() > JSON_BYTES_MAX {
             return Err(KeyError::TooLong { bytes: text.len() });
@@ -202,8 +201,7 @@ impl PartitionKey {
     }
 }
 
-/// Other than in documents, `{}` must be empty here, and an array makes the
-/// whole text invalid.
+/// Unlike in documents, `{}` must be empty here, and an array makes the whole text invalid.
 fn json_component(value: Raw<'_>, text: &str) -> Result<KeyComponent, KeyError> {
     let filled = value.kind() == JsonKind::Object && value.members().next().is_some();
     if filled || value.kind() == JsonKind::Array {

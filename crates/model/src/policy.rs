@@ -1,12 +1,12 @@
-//! Container policies: read from JSON, checked, completed with the service's
-//! defaults, and written back the way SDKs expect them.
+//! Container policies: read from JSON, checked, completed with the service's defaults, and
+//! written back as SDKs expect them.
 //!
-//! A policy type can only be had by reading it, so holding one means that it
-//! was checked. Nothing is echoed that was not understood: fields that no
-//! policy knows are dropped, known ones with a wrong type or value are refused.
+//! A policy can only be constructed by parsing it, so holding one means that it was
+//! checked. Nothing is echoed that was not understood: unknown fields are dropped, known
+//! ones with a wrong type or value are refused.
 //!
-//! The text of a computed property is the one thing that is only carried: it is
-//! a query, and this crate does not know the query language.
+//! The text of a computed property is stored without being understood: it is a query, and
+//! this crate does not know the query language.
 
 mod change_feed;
 mod computed;

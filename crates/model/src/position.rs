@@ -40,9 +40,9 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// The number inside an item's `_rid`: its place on the ring, then a number that
-/// its container never gives out twice. Index entries end in it, so entries of
-/// one logical partition stand together.
+/// The number inside an item's `_rid`: its hash prefix, then a number that its container
+/// never uses twice. Index entries end in it, so entries of one logical partition are
+/// adjacent.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ordinal(u64);
 
@@ -55,16 +55,17 @@ impl Ordinal {
     /// `None` unless the number is in 1..=[`Ordinal::NUMBER_MAX`]. Zero is left
     /// out because clients take document number 0 for "no document".
     #[must_use]
-    pub fn new(place: HashPrefix, number: u64) -> Option<Ordinal> {
+    pub fn new(hash_prefix: HashPrefix, number: u64) -> Option<Ordinal> {
         let valid = (1..=Ordinal::NUMBER_MAX).contains(&number);
-        valid.then(|| Ordinal(u64::from(place.get()) << Ordinal::NUMBER_BITS | number))
+        valid.then(|| Ordinal(u64::from(hash_prefix.get()) << Ordinal::NUMBER_BITS | number))
     }
 
     /// Decodes a stored or sent ordinal; `None` if it is not one.
     #[must_use]
     pub fn from_u64(bits: u64) -> Option<Ordinal> {
-        let place = u32::try_from(bits >> Ordinal::NUMBER_BITS).ok().and_then(HashPrefix::new)?;
-        Ordinal::new(place, bits & Ordinal::NUMBER_MAX)
+        let hash_prefix =
+            u32::try_from(bits >> Ordinal::NUMBER_BITS).ok().and_then(HashPrefix::new)?;
+        Ordinal::new(hash_prefix, bits & Ordinal::NUMBER_MAX)
     }
 
     #[must_use]
@@ -73,7 +74,7 @@ impl Ordinal {
     }
 
     #[must_use]
-    pub fn place(self) -> HashPrefix {
+    pub fn hash_prefix(self) -> HashPrefix {
         u32::try_from(self.0 >> Ordinal::NUMBER_BITS)
             .ok()
             .and_then(HashPrefix::new)
@@ -88,7 +89,7 @@ impl Ordinal {
 
 impl fmt::Debug for Ordinal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ordinal({:05x}:{})", self.place().get(), self.number())
+        write!(f, "Ordinal({:05x}:{})", self.hash_prefix().get(), self.number())
     }
 }
 
@@ -122,7 +123,10 @@ mod tests {
     fn ordinals_keep_place_and_number() {
         let ordinal = Ordinal::new(HashPrefix::MAX, Ordinal::NUMBER_MAX).unwrap();
         assert_eq!(ordinal.as_u64(), (1 << 60) - 1);
-        assert_eq!((ordinal.place(), ordinal.number()), (HashPrefix::MAX, Ordinal::NUMBER_MAX));
+        assert_eq!(
+            (ordinal.hash_prefix(), ordinal.number()),
+            (HashPrefix::MAX, Ordinal::NUMBER_MAX)
+        );
         assert_eq!(Ordinal::new(HashPrefix::MIN, 0), None);
         assert_eq!(Ordinal::new(HashPrefix::MIN, Ordinal::NUMBER_MAX + 1), None);
         assert_eq!(Ordinal::from_u64(1 << 60 | 1), None);

@@ -1,7 +1,7 @@
 //! Resource ids (`_rid`), one type per kind of resource.
 //!
-//! Clients look inside them, so the bytes are a contract: `docs/formats/rid.md`.
-//! The types carry what the bytes say; a container's id knows its database.
+//! Clients parse them, so the bytes are a contract: `docs/formats/rid.md`. The types carry
+//! what the bytes say; a container's id knows its database.
 
 use std::fmt;
 
@@ -11,7 +11,7 @@ use base64::engine::{GeneralPurpose, general_purpose};
 
 use crate::position::Ordinal;
 
-/// Standard base64, but no slash: ids stand in paths.
+/// Standard base64, but without a slash: ids are used in paths.
 const BASE64: GeneralPurpose = {
     let symbols = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+-";
     match Alphabet::new(symbols) {

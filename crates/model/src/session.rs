@@ -1,8 +1,8 @@
-//! Session tokens: how far a client has seen each partition key range.
+//! Session tokens: how much a client has seen of each partition key range.
 //!
-//! A client sends back what it got, often for several ranges, possibly for
-//! parents of today's ranges, and possibly for ranges that concern another
-//! request. So a token is parsed as a list and looked up, never trusted whole.
+//! A client sends back what it got, often for several ranges, possibly for parents of
+//! today's ranges, and possibly for ranges that are irrelevant to the request. So a token
+//! is parsed as a list and looked up, never trusted as a whole.
 
 use std::fmt;
 

@@ -1,7 +1,7 @@
-//! Provisioned throughput: what may be asked for, and what it is divided into.
+//! Provisioned throughput: what may be requested, and how it is divided.
 //!
-//! All rules are arithmetic on [`Limits`] and on what a container has been so far,
-//! its [`Footprint`]. Nothing here knows how an offer is stored or spelled.
+//! All rules are arithmetic on [`Limits`] and on what a container has been so far, its
+//! [`Footprint`]. Nothing here knows how an offer is stored or spelled.
 
 use crate::limits::{Growth, Limits, Provisioned};
 
@@ -11,8 +11,8 @@ const GIB: u128 = 1 << 30;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Throughput {
     Manual(u32),
-    /// Scales by itself up to `max`, which may grow by so many percent when it is
-    /// used up. That wish is kept and not acted on.
+    /// Scales by itself up to `max`, which may grow by a percentage when it is used up.
+    /// That setting is stored but has no effect.
     Autoscale {
         max: u32,
         increment_percent: Option<u32>,
@@ -27,11 +27,11 @@ pub struct Footprint {
     pub stored_bytes: u64,
     /// The highest throughput that was ever set.
     pub highest: u32,
-    /// How many containers share it; none if it belongs to a container alone.
+    /// How many containers share it; `None` if it belongs to a container alone.
     pub containers: Option<usize>,
 }
 
-/// A throughput that is not offered, in the service's words.
+/// A throughput that is not offered, with the service's message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The offer should have valid throughput values between {min} and {max} inclusive in increments of {step}."
@@ -43,13 +43,13 @@ pub struct ThroughputError {
 }
 
 impl Throughput {
-    /// What a container gets whose creator said nothing.
+    /// The default for a container.
     #[must_use]
     pub fn default_of(limits: &Limits) -> Throughput {
         Throughput::Manual(limits.throughput_min)
     }
 
-    /// The rate that is promised, for autoscale the highest.
+    /// The provisioned rate, for autoscale the highest.
     #[must_use]
     pub fn rate(self) -> u32 {
         let (Throughput::Manual(rate) | Throughput::Autoscale { max: rate, .. }) = self;
@@ -75,8 +75,8 @@ impl Throughput {
         }
     }
 
-    /// Checks what something new is to have. Without a partition key there can be
-    /// one physical partition only, and no more than it can serve.
+    /// Checks the throughput of something new. Without a partition key there can be one
+    /// physical partition only, and no more than it can serve.
     pub fn check_new(self, limits: &Limits, keyless: bool) -> Result<Throughput, ThroughputError> {
         let growth = if keyless { Growth::Fixed } else { Growth::Unlimited };
         let min = match self {
@@ -86,7 +86,7 @@ impl Throughput {
         self.check_between(min, limits, growth)
     }
 
-    /// Checks what something that exists is to have from now on.
+    /// Checks the new throughput of something that exists.
     pub fn check(
         self,
         limits: &Limits,
@@ -118,10 +118,10 @@ impl Throughput {
         }
     }
 
-    /// What a change from manual to autoscale begins with: the client has no say in it.
+    /// What a change from manual to autoscale starts with: the client cannot choose.
     #[must_use]
     pub fn migrated_to_autoscale(self, limits: &Limits, footprint: &Footprint) -> Throughput {
-        // What further containers ask for is left out here, as the service does.
+        // What further containers require is left out here, as the service does.
         let alone = Footprint { containers: None, ..*footprint };
         let needed = limits.autoscale_minimum(&alone).max(self.rate());
         let max = round_up(needed, limits.autoscale_throughput_step);
@@ -129,7 +129,7 @@ impl Throughput {
         Throughput::Autoscale { max, increment_percent: None }
     }
 
-    /// What a change from autoscale to manual begins with: all that there was.
+    /// What a change from autoscale to manual starts with: the former maximum.
     #[must_use]
     pub fn migrated_to_manual(self) -> Throughput {
         Throughput::Manual(self.rate())
@@ -154,14 +154,14 @@ impl Limits {
         }
     }
 
-    /// Whether so many physical partitions carry a rate as they are.
+    /// Whether `ranges` physical partitions can serve a rate as they are.
     #[must_use]
     pub fn carries(&self, ranges: u32, rate: u32) -> bool {
         self.ranges_for_scaling(rate) <= ranges
     }
 
-    /// What a physical partition serves that has such a part of the whole. Above
-    /// what one can serve, the rest waits for a split.
+    /// What a physical partition with this fraction of the whole serves. Above what one can
+    /// serve, the rest waits for a split.
     #[must_use]
     pub fn share(&self, rate: u32, fraction: f64) -> f64 {
         (f64::from(rate) * fraction).min(f64::from(self.partition_throughput_max))
@@ -189,7 +189,7 @@ impl Limits {
     }
 
     fn for_storage(&self, bytes: u64, per_gib: u32) -> u32 {
-        let needed = u128::from(self.bytes_told(bytes)) * u128::from(per_gib);
+        let needed = u128::from(self.bytes_unscaled(bytes)) * u128::from(per_gib);
         u32::try_from(needed.div_ceil(GIB)).unwrap_or(u32::MAX)
     }
 

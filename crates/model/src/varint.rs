@@ -1,9 +1,9 @@
-//! Numbers and byte strings as they are written one after another where no key order is
-//! needed: in cursors, and in what partitions are asked and answer.
+//! Numbers and byte strings one after another, where no key order is needed: in cursors,
+//! and in requests to partitions and their answers.
 //!
-//! A number has seven bits in each byte, the lowest first; a byte string comes after its
-//! length. Readers take what they read off the front of a slice, and give `None` where the
-//! bytes end early or mean nothing.
+//! A number has seven bits in each byte, the lowest first; a byte string follows its
+//! length. Readers take what they read off the front of a slice, and return `None` if the
+//! bytes end early or are invalid.
 
 /// Appends a number.
 pub fn put_number(out: &mut Vec<u8>, mut number: u64) {

@@ -1,7 +1,7 @@
 //! Published hashes, boundaries and scaling examples, against ours.
 //!
-//! The files live outside the repository. Without them each test says in one line
-//! what it left out; in CI it fails instead.
+//! The files live outside the repository. Without them each test reports in one line what
+//! it skipped; in CI it fails instead.
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
@@ -15,7 +15,7 @@ use model::partition_key::{
 const FOLDER: &str =
     concat!(env!("CARGO_MANIFEST_DIR"), "/../../../shared/conformance/partitioning");
 
-/// The text of a shared file; `None` where it is absent and may be.
+/// The text of a shared file; `None` if it is absent and need not be there.
 fn shared(name: &str) -> Option<String> {
     let path = format!("{FOLDER}/{name}");
     let text = std::fs::read_to_string(&path).ok();
@@ -250,7 +250,7 @@ fn scaling_cases() {
                 limits_2018.ranges_at_creation(Provisioned::Manual(rate))
             }
             (Some(("scale", _)), Some(rate)) => limits.ranges_for_scaling(rate),
-            // Redistribution, merges and refusals are not a matter of this formula.
+            // Redistribution, merges and refusals are not covered by this formula.
             _ => continue,
         };
         assert_eq!(Some(ours), leading_number(expected), "{line}");

@@ -65,8 +65,9 @@ fn container() -> impl Strategy<Value = ContainerRid> {
 }
 
 fn ordinal() -> impl Strategy<Value = Ordinal> {
-    (0..=HashPrefix::MAX.get(), 1..=Ordinal::NUMBER_MAX)
-        .prop_map(|(place, number)| Ordinal::new(HashPrefix::new(place).unwrap(), number).unwrap())
+    (0..=HashPrefix::MAX.get(), 1..=Ordinal::NUMBER_MAX).prop_map(|(hash_prefix, number)| {
+        Ordinal::new(HashPrefix::new(hash_prefix).unwrap(), number).unwrap()
+    })
 }
 
 /// Ranges cover the ring without gap or overlap.
@@ -120,14 +121,16 @@ fn keys_spread_evenly_over_fresh_ranges() {
     }
 }
 
-/// Index entries end in the ordinal, so one place is one run of entries.
+/// Index entries end in the ordinal, so one hash prefix is one run of entries.
 #[test]
-fn ordinals_of_one_place_stand_together() {
+fn ordinals_of_one_prefix_stand_together() {
     let definition = flat(HashVersion::V2);
-    let Location { place, .. } = definition.locate(&PartitionKey::new(["a"])).unwrap();
-    let (first, last) =
-        (Ordinal::new(place, 1).unwrap(), Ordinal::new(place, Ordinal::NUMBER_MAX).unwrap());
-    let next = Ordinal::new(HashPrefix::new(place.get() + 1).unwrap(), 1).unwrap();
+    let Location { hash_prefix, .. } = definition.locate(&PartitionKey::new(["a"])).unwrap();
+    let (first, last) = (
+        Ordinal::new(hash_prefix, 1).unwrap(),
+        Ordinal::new(hash_prefix, Ordinal::NUMBER_MAX).unwrap(),
+    );
+    let next = Ordinal::new(HashPrefix::new(hash_prefix.get() + 1).unwrap(), 1).unwrap();
     assert!(first < last && last < next);
 }
 
@@ -152,7 +155,7 @@ fn keys_with_one_hash_have_one_epk_and_two_positions() {
             assert_eq!(epks[0], epks[1]);
             let [one, other] = [&victim, &like].map(|key| definition.locate(key).unwrap());
             assert_ne!(one.position, other.position);
-            assert_eq!(one.place, other.place);
+            assert_eq!(one.hash_prefix, other.hash_prefix);
             let ranges = [&victim, &like].map(|key| definition.prefix_range(key).unwrap());
             assert!(!ranges[0].overlaps(&ranges[1]));
         }
@@ -213,27 +216,27 @@ proptest! {
         }
     }
 
-    /// With one level, places follow the ring.
+    /// With one level, hash prefixes follow the ring.
     #[test]
-    fn places_follow_the_ring(keys in vec(key(1), 2..40)) {
+    fn hash_prefixes_follow_the_ring(keys in vec(key(1), 2..40)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
             let mut at: Vec<Location> =
                 keys.iter().map(|key| definition.locate(key).unwrap()).collect();
             at.sort_by(|a, b| a.position.cmp(&b.position));
             for pair in at.windows(2) {
-                prop_assert!(pair[0].place <= pair[1].place, "{:?}", pair);
+                prop_assert!(pair[0].hash_prefix <= pair[1].hash_prefix, "{:?}", pair);
                 let [one, other] = [0, 1].map(|at| definition.epk_at(&pair[at].position));
                 if one == other {
-                    prop_assert_eq!(pair[0].place, pair[1].place);
+                    prop_assert_eq!(pair[0].hash_prefix, pair[1].hash_prefix);
                 }
             }
         }
     }
 
-    /// With several levels, places follow the ring among keys that share all
-    /// levels but the last, and stay within the places of every prefix.
+    /// With several levels, hash prefixes follow the ring among keys that share all
+    /// levels but the last, and stay within those of every key prefix.
     #[test]
-    fn places_follow_the_levels(shared in key(2), a in component(), b in component()) {
+    fn hash_prefixes_follow_the_levels(shared in key(2), a in component(), b in component()) {
         for levels in 2..=3 {
             let definition = deep(levels);
             let with = |last: &KeyComponent| -> PartitionKey {
@@ -242,12 +245,12 @@ proptest! {
             };
             let at = |last| definition.locate(&with(last)).unwrap();
             if at(&a).position < at(&b).position {
-                prop_assert!(at(&a).place <= at(&b).place);
+                prop_assert!(at(&a).hash_prefix <= at(&b).hash_prefix);
             }
             for given in 0..=levels {
                 let prefix = truncated(&with(&a), given);
-                let (first, last) = definition.prefix_places(&prefix).unwrap();
-                prop_assert!((first..=last).contains(&at(&a).place));
+                let (first, last) = definition.hash_prefixes(&prefix).unwrap();
+                prop_assert!((first..=last).contains(&at(&a).hash_prefix));
                 prop_assert_eq!(first == last, given == levels);
             }
         }
@@ -270,7 +273,7 @@ proptest! {
         }
     }
 
-    /// The range of one key holds its position and nobody else's.
+    /// The range of one key holds its position and no other.
     #[test]
     fn point_ranges_hold_one_position(a in key(1), b in key(1)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
@@ -282,8 +285,8 @@ proptest! {
         }
     }
 
-    /// Whatever is cut at EPKs, of any number of levels, has a position on the side of
-    /// its EPK; and the ranges that clients make of an EPK have all its positions.
+    /// A cut at an EPK, of any number of levels, leaves a position on the side of its EPK;
+    /// and the ranges that clients make of an EPK hold all its positions.
     #[test]
     fn a_position_lies_where_its_epk_lies(key in key(3), bound in key(3), given in 0usize..=3) {
         for definition in all_definitions() {
@@ -382,7 +385,7 @@ proptest! {
     /// Clients compare documents by these eight bytes, read little-endian.
     #[test]
     fn item_ids_order_by_ordinal(a in ordinal(), b in ordinal()) {
-        prop_assert_eq!(a.cmp(&b), (a.place(), a.number()).cmp(&(b.place(), b.number())));
+        prop_assert_eq!(a.cmp(&b), (a.hash_prefix(), a.number()).cmp(&(b.hash_prefix(), b.number())));
         prop_assert_eq!(a.cmp(&b), a.as_u64().cmp(&b.as_u64()));
         prop_assert_eq!(Ordinal::from_u64(a.as_u64()), Some(a));
     }
@@ -428,7 +431,7 @@ proptest! {
         }
     }
 
-    /// What an id parser accepts, it writes the same way: no resource has two ids.
+    /// An id that a parser accepts is written the same: no resource has two ids.
     #[test]
     fn accepted_ids_are_canonical(
         container in container(),

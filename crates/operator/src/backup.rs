@@ -1,4 +1,4 @@
-//! Backups of the server that runs: `/_orrery/backup`. Writing them is up to the process.
+//! Backups of a running server: `/_orrery/backup`. Writing them is up to the process.
 
 use std::path::PathBuf;
 
@@ -37,7 +37,8 @@ pub enum BackupStatus {
 /// Why no backup was begun.
 #[derive(Debug, thiserror::Error)]
 pub enum BackupRefused {
-    /// Something is in the way: the folder exists, another backup runs, the server stops.
+    /// Something prevents it: the folder exists, another backup is running, the server is
+    /// stopping.
     #[error("{0}")]
     Conflict(String),
     #[error(transparent)]

@@ -1,4 +1,4 @@
-//! Asking a running server by its own protocol, as the program's commands do: they work from
+//! Client of the operator protocol, used by the program's own commands: they work from
 //! anywhere and cannot disagree with what the server does.
 
 use bytes::Bytes;
@@ -40,7 +40,7 @@ pub enum OperatorClientError {
         #[source]
         source: hyper::Error,
     },
-    /// The request cannot be written down, such as for a key with a line break.
+    /// The request cannot be encoded, for instance because a key contains a line break.
     #[error("the request cannot be sent")]
     Unsendable(#[from] http::Error),
     /// Another program answers.

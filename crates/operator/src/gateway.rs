@@ -41,7 +41,7 @@ pub enum Routed {
 }
 
 impl OperatorGateway {
-    /// `certificate_pem` is for everybody who has to trust it.
+    /// `certificate_pem` is public, for clients that have to trust it.
     #[must_use]
     pub fn new(
         key: OperatorKey,
@@ -57,10 +57,10 @@ impl OperatorGateway {
         &self.durations
     }
 
-    /// Finds out whether a request is for us, and who is asking. Three paths are open to
-    /// everybody: whether the process lives, whether it can serve, and the certificate to
-    /// trust. Paths are compared as they were sent: another spelling is another path, and
-    /// the other protocols want a signature for it.
+    /// Finds out whether a request is for this protocol, and who is asking. Three paths are
+    /// public: liveness, readiness, and the certificate to trust. Paths are compared as
+    /// they were sent: another spelling is another path, and the other protocols require a
+    /// signature for it.
     pub fn route<B>(&self, request: &Request<B>) -> Routed {
         let path = request.uri().path();
         if path == CERTIFICATE_PATH {
@@ -82,7 +82,8 @@ impl OperatorGateway {
         })
     }
 
-    /// Does what the query or the body says. To be driven to its end if it is a change.
+    /// Does what the query or the body says. If it is a change, it must be polled to
+    /// completion.
     pub async fn answer(&self, request: OperatorRequest, body: Bytes) -> OperatorReply {
         use OperatorRequest as Asked;
         let done = match (request, self.process.service()) {
@@ -150,7 +151,7 @@ impl OperatorGateway {
     }
 
     async fn metrics(&self, service: &Service) -> OperatorReply {
-        // Whoever collects metrics wants those that there are.
+        // A scrape should return the metrics that can be read.
         let containers = operator(service).usage().await.unwrap_or_else(|error| {
             tracing::warn!(%error, "what the containers hold cannot be read for metrics");
             Vec::new()
@@ -160,7 +161,7 @@ impl OperatorGateway {
     }
 }
 
-/// The verbs of whoever has presented the key: [`OperatorGateway::route`] lets nobody else in.
+/// The verbs for the holder of the key: [`OperatorGateway::route`] lets no one else in.
 fn operator(service: &Service) -> Operator<'_> {
     service.operator(Principal::Account)
 }

@@ -1,10 +1,11 @@
-//! The operator protocol: what whoever runs a server asks it under `/_orrery/`, in JSON over
-//! HTTP, and the client that the program's own commands ask with.
+//! The operator protocol: what those who run a server can ask it under `/_orrery/`, in JSON
+//! over HTTP, and the client of the program's own commands.
 //!
-//! [`OperatorGateway::route`] looks at the head of a request: it answers what is open to
-//! everybody, refuses what does not bear the account key, and passes on what belongs to another
-//! protocol. [`OperatorGateway::answer`] takes the body of an [`OperatorRequest`] and asks the
-//! service, or the [`Process`] around it, which keeps the counters and writes the backups.
+//! [`OperatorGateway::route`] looks at the head of a request: it answers what is public,
+//! refuses what does not carry the account key, and passes on what belongs to another
+//! protocol. [`OperatorGateway::answer`] takes the body of an [`OperatorRequest`] and asks
+//! the service, or the [`Process`] around it, which keeps the counters and writes the
+//! backups.
 //!
 //! Must not know: connections, command lines, other protocols.
 

@@ -1,8 +1,8 @@
 //! `/_orrery/metrics`: how long requests take, how containers are used, what is held of the
 //! memory, in the text format of OpenMetrics.
 //!
-//! RequestDurations are kept from request to request, by verb and status: both are few, and known
-//! beforehand. All else is read when somebody asks.
+//! Durations are accumulated from request to request, by verb and status: both are few, and
+//! known beforehand. Everything else is read on scrape.
 
 use std::fmt;
 use std::time::Duration;
@@ -57,14 +57,14 @@ impl Default for RequestDurations {
 }
 
 impl RequestDurations {
-    /// Notes how long a request of a protocol took. Verbs must be few and known beforehand:
-    /// each has a histogram for each of its statuses.
+    /// Records how long a request of a protocol took. Verbs must be few and known
+    /// beforehand: each has a histogram for each of its statuses.
     pub fn record(&self, verb: &'static str, status: u16, elapsed: Duration) {
         self.requests.get_or_create(&Labels { verb, status }).observe(elapsed.as_secs_f64());
     }
 }
 
-/// What is read when somebody asks.
+/// What is read on scrape.
 #[derive(Debug)]
 struct Readings {
     containers: Vec<ContainerUsage>,
@@ -277,7 +277,7 @@ impl Collector for Readings {
     }
 }
 
-/// Writes each metric of a table for all that it is about, told apart by their labels.
+/// Writes each metric of a table for every subject, distinguished by their labels.
 fn encode_table<'a, T: 'a, L: EncodeLabelSet>(
     encoder: &mut DescriptorEncoder<'_>,
     table: &[Metric<T>],

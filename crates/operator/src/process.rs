@@ -19,7 +19,7 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     fn figures(&self) -> ProcessFigures;
 
-    /// How the backup is doing that runs, or how the last one ended.
+    /// The state of the running backup, or the result of the last one.
     fn backup(&self) -> BackupStatus;
 
     /// Begins a backup into a folder that does not exist yet.
@@ -35,7 +35,7 @@ pub struct ProcessFigures {
     pub tasks: Vec<TaskFigures>,
 }
 
-/// Answers to requests, by who is to blame.
+/// Answers to requests, by whose fault they were.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct AnswerFigures {
     pub ok: u64,
@@ -47,7 +47,7 @@ pub struct AnswerFigures {
 pub struct ConnectionFigures {
     pub open: u64,
     pub opened: u64,
-    /// Open ones of which nothing but the socket is held.
+    /// Open ones that hold nothing but the socket.
     pub parked: u64,
     /// Those beyond the limit.
     pub refused: u64,
@@ -59,7 +59,7 @@ pub struct MemoryFigures {
     pub limit_bytes: u64,
     pub cache_limit_bytes: u64,
     pub memtables_limit_bytes: u64,
-    /// What is held of each part that is counted, by what it is for.
+    /// What is held of each counted part, by its purpose.
     pub parts: Vec<(&'static str, MemoryUsage)>,
     /// How often a body waited for memory.
     pub bodies_waited: u64,

@@ -12,7 +12,8 @@ pub fn json(status: StatusCode, body: &Value) -> OperatorReply {
     with_type(status, Bytes::from(body.to_string()), "application/json")
 }
 
-/// An error in the shape of the Cosmos protocol's, which clients look into whoever answers.
+/// An error in the shape of the Cosmos protocol's, which clients expect from whatever
+/// answers.
 #[must_use]
 pub fn problem(status: StatusCode, code: &str, message: &str) -> OperatorReply {
     json(status, &serde_json::json!({ "code": code, "message": message }))

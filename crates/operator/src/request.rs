@@ -1,4 +1,4 @@
-//! Requests: what is asked for at which path, and who may ask.
+//! Requests: what is asked at which path, and who may ask.
 
 use std::fmt;
 
@@ -11,8 +11,8 @@ use subtle::ConstantTimeEq as _;
 
 use crate::error::OperatorError;
 
-/// Something that only the holder of the account key may ask. Questions carry the query of
-/// their URL; what a change is about is in its body.
+/// Something that only the holder of the account key may ask. Queries carry the query
+/// string of their URL; the arguments of a change are in its body.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum OperatorRequest {
     ReadVersion,
@@ -25,12 +25,12 @@ pub enum OperatorRequest {
     /// How throughput is divided between physical partitions.
     ReadThroughput(String),
     Redistribute,
-    /// How far the backup is that runs, or how the last one ended.
+    /// The state of the running backup, or the result of the last one.
     ReadBackup,
     BeginBackup,
 }
 
-/// A path that exists and takes other methods.
+/// A path that exists but takes other methods.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct OtherMethods(pub(crate) &'static str);
 
@@ -70,7 +70,7 @@ impl OperatorRequest {
         asked.map(Some).ok_or(OtherMethods(allowed))
     }
 
-    /// Whether it changes something, and so must not be dropped half-way.
+    /// Whether it changes something, and so must not be dropped before it completes.
     #[must_use]
     pub fn is_change(&self) -> bool {
         match self {
@@ -119,7 +119,7 @@ impl fmt::Debug for OperatorKey {
     }
 }
 
-/// What a body says; if that is nothing sensible, with an example.
+/// Parses a body; on failure the error includes an example.
 pub(crate) fn parse<'a, T: Deserialize<'a>>(
     body: &'a [u8],
     example: &str,

@@ -43,14 +43,14 @@ struct Bucket {
     max_throughput_percentage: u32,
 }
 
-/// How the throughput of the container is divided that the query names.
+/// How the throughput of the container in the query is divided.
 pub(crate) async fn show(operator: Operator<'_>, query: &str) -> Result<Value, OperatorError> {
     let named = parameter(query, "ranges");
     let ids = named.as_deref().map(|named| ranges(named.split(','))).transpose()?;
     describe(&operator, &container(query)?, ids.as_deref()).await
 }
 
-/// Does what the body says, and shows what it has come to.
+/// Does what the body says, and shows the result.
 pub(crate) async fn redistribute(
     operator: Operator<'_>,
     body: &Bytes,

@@ -1,10 +1,10 @@
 //! Transcripts of the protocol: one request and its answer at a time.
 //!
-//! `METHOD /path [body] [key=none|wrong]` asks as the holder of the account key; `open` opens
-//! the data, which is closed at first; `create NAME [ru=N]` makes a container in the database
-//! `d`; `took VERB STATUS MILLIS` notes a request of another protocol. JSON is shown by lines;
-//! what depends on clocks and on the format of stored data is left out. Update with
-//! `UPDATE_GOLDENFILES=1`.
+//! `METHOD /path [body] [key=none|wrong]` asks as the holder of the account key; `open`
+//! opens the data, which is closed at first; `create NAME [ru=N]` makes a container in the
+//! database `d`; `took VERB STATUS MILLIS` records a request of another protocol. JSON is
+//! shown one member per line; what depends on clocks and on the format of stored data is
+//! left out. Update with `UPDATE_GOLDENFILES=1`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::error::Error;

@@ -1,7 +1,7 @@
 //! What does a partition cost on top of the storage door: durable creates and point reads?
 //!
 //! Both sides write the same keys to stores of the same settings and take turns
-//! within one run. 64 writers share one partition, or one stream, under a lock and
+//! within one run. 64 writers share one partition, or one session, under a lock and
 //! wait for the disk outside of it. A document has 1 KB and the default index.
 //! `cargo bench -p partition`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
@@ -24,10 +24,10 @@ use gate::Gate;
 use model::limits::Limits;
 use model::partition_key::Location;
 use model::position::Timestamp;
-use partition::{Command, Document, Operation, Partition, Reader, Setup};
+use partition::{Command, Document, Operation, Partition, PartitionConfig, Reader};
 use runtime::{Clock, Random, RealClock, Runtime, SeededRandom, TaskHandle};
 use storage::local::LocalConfig;
-use storage::{CommitStatus, Counters, Store, Stream, WriteBatch, memory};
+use storage::{CommitStatus, Counters, Store, WriteBatch, WriteSession, memory};
 
 const WRITERS: usize = 64;
 const ROUNDS: usize = 5;
@@ -38,24 +38,24 @@ const DOCUMENT_BYTES: usize = 1_024;
 const NOW: u64 = EPOCH_MILLIS;
 
 fn main() {
-    let setup = Arc::new(Container::keyed("/pk").setup(BUCKETS));
+    let config = Arc::new(Container::keyed("/pk").config(BUCKETS));
     let total = ROUNDS * CREATES_PER_ROUND;
-    let commands: Arc<Vec<Command>> = Arc::new((0..total).map(|at| create(&setup, at)).collect());
-    let batches = Arc::new(dry_run(&setup, &commands));
+    let commands: Arc<Vec<Command>> = Arc::new((0..total).map(|at| create(&config, at)).collect());
+    let batches = Arc::new(dry_run(&config, &commands));
     let ours = Home::with_config(Backend::Local, LocalConfig::default());
     let theirs = Home::with_config(Backend::Local, LocalConfig::default());
-    let partition = Partition::open(Arc::clone(&setup), Arc::clone(&ours.store)).unwrap();
+    let partition = Partition::open(Arc::clone(&config), Arc::clone(&ours.store)).unwrap();
     let partition = Arc::new(Mutex::new(partition));
-    let stream = Arc::new(Mutex::new(theirs.store.stream()));
+    let session = Arc::new(Mutex::new(theirs.store.write_session()));
     let (mut writes, mut reads) = (Vec::new(), Vec::new());
     for round in 0..ROUNDS {
         let first = round * CREATES_PER_ROUND;
         let applied = write_round(first, through_partition(&partition, &commands));
-        let submitted = write_round(first, through_door(&stream, &batches));
+        let submitted = write_round(first, through_door(&session, &batches));
         println!("round {round}: creates/s partition {applied:.0} door {submitted:.0}");
         writes.push((applied, submitted));
         let written = &commands[..first + CREATES_PER_ROUND];
-        let read = read_round(written, |command| find(&setup, ours.store.as_ref(), command));
+        let read = read_round(written, |command| find(&config, ours.store.as_ref(), command));
         let keys = &item_keys(&batches)[..written.len()];
         let got = read_round(keys, |key| get(theirs.store.as_ref(), key));
         println!("round {round}: reads/s   partition {read:.0} door {got:.0}");
@@ -83,9 +83,9 @@ fn document(at: usize) -> String {
     text + &format!(r#","note":"{}"}}"#, "x".repeat(filler))
 }
 
-fn create(setup: &Setup, at: usize) -> Command {
+fn create(config: &PartitionConfig, at: usize) -> Command {
     let document = Document::parse(Bytes::from(document(at)), &Limits::default()).unwrap();
-    let definition = setup.definition.partition_key();
+    let definition = config.definition.partition_key();
     let key = definition.extract(document.json()).unwrap();
     let location: Location = definition.locate(&key).unwrap();
     Command { location, operations: vec![Operation::Create { document }] }
@@ -93,10 +93,10 @@ fn create(setup: &Setup, at: usize) -> Command {
 
 /// Applies everything to memory, to learn what is written and what applying
 /// alone takes.
-fn dry_run(setup: &Arc<Setup>, commands: &[Command]) -> Vec<WriteBatch> {
+fn dry_run(config: &Arc<PartitionConfig>, commands: &[Command]) -> Vec<WriteBatch> {
     let gate = Gate::new(memory::create());
     let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
-    let mut partition = Partition::open(Arc::clone(setup), store).unwrap();
+    let mut partition = Partition::open(Arc::clone(config), store).unwrap();
     let elapsed = timed(|| {
         for command in commands {
             apply(&mut partition, command).result.unwrap();
@@ -129,13 +129,13 @@ fn through_partition(
 }
 
 fn through_door(
-    stream: &Arc<Mutex<Box<dyn Stream>>>,
+    session: &Arc<Mutex<Box<dyn WriteSession>>>,
     batches: &Arc<Vec<WriteBatch>>,
 ) -> impl Fn(usize) + Clone + Send + 'static {
-    let (stream, batches) = (Arc::clone(stream), Arc::clone(batches));
+    let (session, batches) = (Arc::clone(session), Arc::clone(batches));
     move |at| {
         let batch = batches[at].clone();
-        let ticket = stream.lock().unwrap().submit(batch);
+        let ticket = session.lock().unwrap().submit(batch);
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 }
@@ -164,7 +164,7 @@ fn write_round(first: usize, write: impl Fn(usize) + Clone + Send + 'static) -> 
     CREATES_PER_ROUND as f64 / elapsed.as_secs_f64()
 }
 
-/// Reads at random among what is written.
+/// Reads random items among those that were written.
 fn read_round<T>(among: &[T], read: impl Fn(&T) -> usize) -> f64 {
     let random = SeededRandom::new(among.len() as u64);
     let elapsed = timed(|| {
@@ -176,10 +176,10 @@ fn read_round<T>(among: &[T], read: impl Fn(&T) -> usize) -> f64 {
     READS_PER_ROUND as f64 / elapsed.as_secs_f64()
 }
 
-fn find(setup: &Arc<Setup>, store: &dyn Store, command: &Command) -> usize {
+fn find(config: &Arc<PartitionConfig>, store: &dyn Store, command: &Command) -> usize {
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(NOW));
     let id = command.operations[0].id().as_str();
-    let reader = Reader::new(Arc::clone(setup));
+    let reader = Reader::new(Arc::clone(config));
     let item = reader.find(view.as_ref(), now, &command.location.position, id).unwrap().unwrap();
     item.text.len()
 }

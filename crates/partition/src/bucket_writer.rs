@@ -9,10 +9,10 @@ use model::epk::Epk;
 use model::position::{Lsn, Timestamp};
 
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Change, MAINTAINERS, Scope, Version};
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics};
-use crate::setup::{Bucket, Setup};
 use crate::write_set::WriteSet;
 
 /// The keys of one logical partition in one bucket, and the bucket's head.
@@ -24,7 +24,7 @@ pub(crate) struct BucketWriter<'a> {
     resized: bool,
 }
 
-/// The point up to which a partition has come, as heads record it.
+/// The state of a partition that heads record: its position, its time and its next ordinal.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Mark {
     pub(crate) lsn: Lsn,
@@ -33,7 +33,7 @@ pub(crate) struct Mark {
 }
 
 impl Head {
-    /// The head of the same bucket when the partition has come to another point.
+    /// The head of the same bucket at another mark.
     pub(crate) fn at(self, mark: &Mark) -> Head {
         let Mark { lsn, now, next_number } = *mark;
         Head { lsn: lsn.get(), ts_millis: now.millis(), next_number, ..self }
@@ -42,12 +42,12 @@ impl Head {
 
 impl<'a> BucketWriter<'a> {
     pub(crate) fn new(
-        setup: &'a Setup,
+        config: &'a PartitionConfig,
         epk: &'a Epk,
         bucket: &Bucket,
         head: Head,
     ) -> BucketWriter<'a> {
-        let scope = Scope { setup, keys: Keys::new(setup.container, bucket.number), epk };
+        let scope = Scope { config, keys: Keys::new(config.container, bucket.number), epk };
         BucketWriter { scope, bucket: bucket.number, head, resized: false }
     }
 
@@ -79,7 +79,7 @@ impl<'a> BucketWriter<'a> {
         Ok(name.map(|(_, id)| id.to_owned()))
     }
 
-    /// The owner of a unique value that a change would take.
+    /// The owner of a unique value that a change would take over.
     pub(crate) fn rival(
         &self,
         writes: &WriteSet<'_>,
@@ -88,7 +88,7 @@ impl<'a> BucketWriter<'a> {
         derived::rival(&self.scope, change, writes)
     }
 
-    /// Writes the item and everything that follows from it.
+    /// Writes the item and its derived data.
     pub(crate) fn write(
         &mut self,
         writes: &mut WriteSet<'_>,
@@ -123,7 +123,7 @@ impl<'a> BucketWriter<'a> {
         Ok(())
     }
 
-    /// Bytes of the bucket with what this command has done so far.
+    /// Bytes of the bucket, including the writes of this command so far.
     pub(crate) fn bytes(&self) -> u64 {
         self.head.bytes
     }
@@ -138,7 +138,7 @@ impl<'a> BucketWriter<'a> {
         derived::read_statistics(&self.scope, writes)
     }
 
-    /// Writes the head, and says what it is now.
+    /// Writes the head, and returns it.
     pub(crate) fn write_head(
         &mut self,
         writes: &mut WriteSet<'_>,

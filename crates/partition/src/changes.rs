@@ -1,9 +1,9 @@
 //! The change feed: the latest version of each item, in the order of commits.
 //!
-//! The log has one entry for each live item, at the position of its last change.
-//! So whoever follows the changes reads keys in order, sees an item that changed
-//! twice once, and has nothing to remember but a position. A position is between
-//! two commits; a page therefore has all items of a commit or none.
+//! The log has one entry for each live item, at the position of its last change. So a
+//! reader of the change feed scans keys in order, sees an item that changed twice once, and
+//! has no state but a position. A position is between two commits; a page therefore has all
+//! items of a commit or none.
 
 use std::ops::Range;
 
@@ -19,40 +19,39 @@ use crate::read::{Position, Reader, stored_name};
 use crate::record::{Item, RecordError};
 use crate::rows::Rows;
 
-/// Commits between two looks at the clock.
+/// Commits between two checks of the clock.
 const PACE_COMMITS: u32 = 64;
 
-/// Which changes are asked for.
+/// The changes to read.
 #[derive(Clone, Debug)]
 pub struct Changes {
     /// Those of items in this part of the ring.
     pub within: EpkRange,
-    /// And, if given, those of keys that begin so.
+    /// And, if given, those of partition keys with this prefix.
     pub prefix: Option<PartitionKey>,
-    /// Those behind this position; without one, behind all that there are.
+    /// Those after this position; without one, only future ones.
     pub after: Option<Lsn>,
     /// And, if given, those of this second and later ones.
     pub since: Option<Timestamp>,
-    /// A page ends where the next commit would not fit. One fits always.
+    /// A page ends where the next commit would not fit. One always fits.
     pub items_max: usize,
     pub bytes_max: u64,
 }
 
-/// Some changes, and how far they go.
+/// Some changes, and the position that they reach.
 #[derive(Debug, Default)]
 pub struct ChangePage {
     pub items: Vec<Item>,
-    /// Where the page was ended before it saw every change there is. All up to
-    /// there have been seen, however few of them were asked for.
+    /// The position where the page ended before it saw every change. All up to there have
+    /// been read, however few of them match.
     pub cut: Option<Lsn>,
-    /// Changes that were met and are not in it: of other keys, and of items that
-    /// have expired.
+    /// Changes that were read and are not in it: of other keys, and of expired items.
     pub passed: u64,
 }
 
 impl Reader {
-    /// Reads changes in the order in which they were made. Stops early when
-    /// `go_on` says so, which it is asked now and then.
+    /// Reads changes in the order in which they were made. Stops early when `go_on` returns
+    /// false, which is called now and then.
     pub fn list_changes(
         &self,
         (view, now): (&dyn View, Timestamp),
@@ -80,8 +79,8 @@ impl Reader {
             }
             let read = commit.items.len();
             commit.items.retain(|item| {
-                !self.setup().is_expired(item, now)
-                    && self.setup().has_prefix(item, changes.prefix.as_ref())
+                !self.config().is_expired(item, now)
+                    && self.config().has_prefix(item, changes.prefix.as_ref())
             });
             commit.passed += (read - commit.items.len()) as u64;
             commit.items.sort_by_key(|item| item.step);
@@ -99,13 +98,13 @@ impl Reader {
         Ok(page)
     }
 
-    /// The position of the last commit that a view shows. Not asked of the sequencer: a
-    /// client may have seen a commit that the sequencer has not been told of yet.
+    /// The position of the last commit that a view shows. Not taken from the sequencer: a
+    /// client may have seen a commit whose durability the sequencer has not noticed yet.
     fn end_of_log(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
-        Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.setup().lsn_floor))
+        Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.config().lsn_floor))
     }
 
-    /// The logs of the buckets in question, each from where it has to be read.
+    /// The logs of the buckets concerned, each from its start position.
     fn logs<'v>(
         &self,
         view: &'v dyn View,
@@ -115,7 +114,7 @@ impl Reader {
         let asked = self.buckets().iter().filter(|bucket| bucket.range.overlaps(&changes.within));
         asked
             .map(|bucket| {
-                let keys = self.setup().keys(bucket);
+                let keys = self.config().keys(bucket);
                 let mut first = after.get().saturating_add(1);
                 if let Some(since) = changes.since {
                     let end = self.head(view, bucket)?.lsn.saturating_add(1);
@@ -134,7 +133,7 @@ struct Commit {
     passed: u64,
 }
 
-/// What was not read yet of the log of a bucket.
+/// The unread rest of a bucket's log.
 struct Log<'v> {
     view: &'v dyn View,
     keys: Keys,
@@ -183,7 +182,7 @@ fn earliest(logs: &mut [Log<'_>]) -> Result<Option<Lsn>, PartitionError> {
 const DAMAGED: RecordError = RecordError::Malformed { what: "log entry" };
 
 /// The first of these positions in the log of a bucket with a change of a later second.
-/// Times never go back along a log, so it is looked for by halves.
+/// Times never go back along a log, so this is a binary search.
 fn first_since(
     (view, keys): (&dyn View, &Keys),
     positions: Range<u64>,
@@ -221,7 +220,7 @@ pub(crate) fn parse_key(key: &Bytes) -> Result<(Lsn, Ordinal), RecordError> {
     Ok((Lsn::from_u64(u64::from_be_bytes(lsn)), ordinal))
 }
 
-/// The item that a log entry is about.
+/// The item that a log entry refers to.
 pub(crate) fn changed(
     view: &dyn View,
     keys: &Keys,

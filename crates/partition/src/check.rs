@@ -1,13 +1,12 @@
-//! Does everything that is stored agree with everything else?
+//! The consistency check of a bucket: does everything that is stored agree?
 //!
-//! Items are the truth; all other groups repeat something about them. Each item
-//! is decoded (which checks its checksum), every entry that a maintainer
-//! ([`crate::derived`]) derives from it is looked up, and then the entries of each
-//! group are counted: if all that must be there
-//! are there and the counts agree, there is nothing else. Only if they do not
-//! agree is each entry asked for its item, to name those that have none. Memory
-//! stays bounded whatever the size of the bucket: logical partitions are compared
-//! with their statistics one after the other, as items come in their order.
+//! Items are the truth; all other groups are derived from them. Each item is decoded (which
+//! verifies its checksum), every entry that a maintainer ([`crate::derived`]) derives from
+//! it is looked up, and then the entries of each group are counted: if all expected entries
+//! exist and the counts agree, there is nothing else. Only if they do not agree is the item
+//! of each entry looked up, to report entries without one. Memory stays bounded whatever
+//! the size of the bucket: logical partitions are compared with their statistics one after
+//! the other, as items come in their order.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -17,10 +16,10 @@ use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Entry, MAINTAINERS, Scope, Version};
 use crate::key::{self, Group, Keys, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
-use crate::setup::{Bucket, Setup};
 
 /// Findings kept in a report; more are only counted.
 const FINDINGS_MAX: usize = 100;
@@ -37,7 +36,7 @@ pub struct Report {
     pub findings_count: u64,
 }
 
-/// One thing that is not as it must be.
+/// One inconsistency.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
     pub bucket: u32,
@@ -70,13 +69,13 @@ impl Report {
 
 /// Checks one bucket of a partition.
 pub fn check_bucket(
-    setup: &Setup,
+    config: &PartitionConfig,
     bucket: &Bucket,
     view: &dyn View,
 ) -> Result<Report, PartitionError> {
-    let keys = setup.keys(bucket);
+    let keys = config.keys(bucket);
     let mut check = Check {
-        setup,
+        config,
         bucket,
         keys,
         view,
@@ -94,11 +93,12 @@ pub fn check_bucket(
 }
 
 struct Check<'a> {
-    setup: &'a Setup,
+    config: &'a PartitionConfig,
     bucket: &'a Bucket,
     keys: Keys,
     view: &'a dyn View,
-    /// How many entries of each group the items ask for, and how many are not there.
+    /// The number of entries of each group that items require, and of those that are
+    /// missing.
     demanded: BTreeMap<Group, u64>,
     missing: BTreeMap<Group, u64>,
     /// The highest LSN of any item.
@@ -166,7 +166,7 @@ impl Check<'_> {
         {
             self.found(format!("item {id:?} has another etag in its text"));
         }
-        let definition = self.setup.definition.partition_key();
+        let definition = self.config.definition.partition_key();
         let location = definition.extract(raw).and_then(|key| definition.locate(&key));
         if location.map(|location| location.position).ok().as_ref() != Some(epk) {
             self.found(format!("item {id:?} is not where its partition key belongs"));
@@ -196,7 +196,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Everything that must be there because a version of an item is.
+    /// Everything that must exist because a version of an item does.
     fn expected(
         &self,
         epk: &Epk,
@@ -211,10 +211,10 @@ impl Check<'_> {
     }
 
     fn scope<'s>(&'s self, epk: &'s Epk) -> Scope<'s> {
-        Scope { setup: self.setup, keys: self.keys, epk }
+        Scope { config: self.config, keys: self.keys, epk }
     }
 
-    /// Compares the logical partition that ended with what is stored about it as a whole.
+    /// Compares the logical partition that ended with its stored statistics.
     fn close_key(&mut self) -> Result<(), PartitionError> {
         let Some((epk, counted)) = self.key.take() else { return Ok(()) };
         self.report.logical_partitions += 1;
@@ -226,7 +226,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Every group has exactly as many entries as the items ask for.
+    /// Checks that every group has exactly as many entries as the items require.
     fn groups(&mut self) -> Result<(), PartitionError> {
         for group in MAINTAINERS.map(|maintainer| maintainer.group()) {
             let (demanded, missing) =
@@ -260,7 +260,7 @@ impl Check<'_> {
         Ok(())
     }
 
-    /// Names an entry that no item asks for.
+    /// Reports an entry that no item requires.
     fn check_owner(&mut self, key: &Bytes, value: &Bytes) -> Result<(), PartitionError> {
         if !self.is_demanded(key, value)? {
             self.found(format!("{} belongs to no item", describe_key(key)));

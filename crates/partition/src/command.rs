@@ -1,4 +1,4 @@
-//! What a partition can be told to do, and what it answers.
+//! Commands of a partition, and their outcomes.
 
 use bytes::Bytes;
 use model::charge::Work;
@@ -12,7 +12,7 @@ use crate::patch::{Patch, PatchError};
 use crate::record::RecordError;
 use storage::StorageError;
 
-/// One step on one item.
+/// One operation on one item.
 #[derive(Clone, Debug)]
 pub enum Operation {
     Create { document: Document },
@@ -24,7 +24,7 @@ pub enum Operation {
 }
 
 impl Operation {
-    /// What it is charged for when it comes to nothing.
+    /// The work that it is charged for when it fails.
     #[must_use]
     pub fn attempt(&self) -> Work {
         match self {
@@ -37,7 +37,7 @@ impl Operation {
         }
     }
 
-    /// The id of the item it is about.
+    /// The id of its item.
     #[must_use]
     pub fn id(&self) -> &ItemId {
         match self {
@@ -75,12 +75,12 @@ pub struct Command {
 pub enum Purpose {
     #[default]
     Any,
-    /// Leads to space being given back, so that it may use room which is kept from all
-    /// others (see [`storage::WriteBatch::for_relief`]).
+    /// Frees space, so that it may use space which is reserved for this (see
+    /// [`storage::WriteBatch::for_relief`]).
     Relief,
 }
 
-/// What was done, in the order it was asked for.
+/// The results of a command's operations, in their order.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outcome {
     /// The partition's position after the command.
@@ -97,7 +97,7 @@ pub struct Effect {
     pub etag: Option<Etag>,
     /// The item as it is now; none after a delete or when it was not modified.
     pub text: Option<Bytes>,
-    /// What it is charged for.
+    /// The work that it is charged for.
     pub work: Work,
 }
 
@@ -110,7 +110,7 @@ pub enum EffectKind {
     NotModified,
 }
 
-/// Why a command was not done. Nothing of it has been written.
+/// Why a command failed. Nothing of it has been written.
 #[derive(Debug, thiserror::Error)]
 #[error("operation {at} failed: {problem}")]
 pub struct CommandError {
@@ -119,7 +119,7 @@ pub struct CommandError {
     pub problem: PartitionError,
     /// The partition's position that the refusal rests on.
     pub lsn: Lsn,
-    /// What finding out is charged for.
+    /// The work that the failed attempt is charged for.
     pub work: Work,
 }
 
@@ -139,12 +139,13 @@ pub enum PartitionError {
     TooLarge { bytes: usize, max: usize },
     #[error(transparent)]
     Patch(#[from] PatchError),
-    /// The logical partition is full: only what makes it smaller is done.
+    /// The logical partition is full: only operations that make it smaller are accepted.
     #[error(
         "Partition key reached maximum size of {gib} GB. Learn more: https://aka.ms/CosmosDB/sql/errors/full-pk"
     )]
     KeyFull { gib: u64 },
-    /// The container is full and cannot grow: only what makes it smaller is done.
+    /// The container is full and cannot grow: only operations that make it smaller are
+    /// accepted.
     #[error("The container reached its maximum size of {gib} GB.")]
     ContainerFull { gib: u64 },
     #[error("Batch request has no operations.")]
@@ -153,11 +154,11 @@ pub enum PartitionError {
     TooMany { count: usize, max: usize },
     #[error("Response size is too large: the operations of a batch give back at most {max} bytes.")]
     GivesTooMuch { max: usize },
-    /// The partition does not hold this key (any more): the map was old.
+    /// The partition does not hold this key (any more): the caller's map was outdated.
     #[error("the partition does not own the key")]
     Gone,
-    /// A position in the log that this partition has never reached: it was given out by
-    /// one that went further, of which this is a restored copy. Begin anew.
+    /// A position in the log that this partition has never reached: it was given out by one
+    /// that went further, of which this is a restored copy. Start over.
     #[error("position {after} is beyond the last one, {end}")]
     NoSuchPosition { after: Lsn, end: Lsn },
     /// The last write was made under a clock that was far ahead of the present one.
@@ -167,9 +168,9 @@ pub enum PartitionError {
         recorded.secs(), recorded.secs().saturating_sub(now.secs()), now.secs()
     )]
     ClockBehind { recorded: Timestamp, now: Timestamp },
-    /// The block of item numbers is used up: grant another and try again.
-    #[error("item numbers are used up")]
-    OutOfNumbers,
+    /// The blocks of ordinals are used up: allocate another and try again.
+    #[error("the ordinals are used up")]
+    OutOfOrdinals,
     #[error("stored data cannot be read")]
     Record(#[from] RecordError),
     #[error("storage failed")]
@@ -185,22 +186,23 @@ pub enum PartitionRemedy {
     Reread,
     /// Ask the map again, then try again.
     Reroute,
-    /// Grant numbers, then try again.
-    Grant,
+    /// Allocate ordinals, then try again.
+    AllocateOrdinals,
     /// Try again later; an operator may have to look.
     Operator,
 }
 
 impl PartitionError {
-    /// What an operation is charged for that failed like this. Whoever sent a request
-    /// that could not be done pays for the attempt, but not for our troubles.
+    /// The work that an operation is charged for when it fails with this error. A client
+    /// pays for the attempt of a request that cannot succeed, but not for failures of the
+    /// database.
     #[must_use]
     pub fn work(&self, attempt: Work) -> Work {
         match self.remedy() {
             PartitionRemedy::Correct | PartitionRemedy::Reread => attempt,
-            PartitionRemedy::Reroute | PartitionRemedy::Grant | PartitionRemedy::Operator => {
-                Work::Nothing
-            }
+            PartitionRemedy::Reroute
+            | PartitionRemedy::AllocateOrdinals
+            | PartitionRemedy::Operator => Work::Nothing,
         }
     }
 
@@ -220,7 +222,7 @@ impl PartitionError {
             | PartitionError::NotFound
             | PartitionError::Precondition => PartitionRemedy::Reread,
             PartitionError::Gone => PartitionRemedy::Reroute,
-            PartitionError::OutOfNumbers => PartitionRemedy::Grant,
+            PartitionError::OutOfOrdinals => PartitionRemedy::AllocateOrdinals,
             PartitionError::ClockBehind { .. }
             | PartitionError::Record(_)
             | PartitionError::Storage(_) => PartitionRemedy::Operator,

@@ -1,10 +1,10 @@
-//! Derived data: everything that repeats something about items.
+//! Derived data: everything in a bucket that follows from its items.
 //!
-//! A bucket stores items, and beside them entries that follow from items: ordinals,
-//! index entries, unique values, expiry entries, the log and the sizes of logical
-//! partitions. Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of
-//! them all. [`crate::bucket_writer`] goes through the list when an item changes;
-//! [`crate::check`] goes through it when it compares what is stored with what must be.
+//! A bucket stores items, and beside them entries that follow from items: ordinals, index
+//! entries, unique values, expiry entries, the log and the sizes of logical partitions.
+//! Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of them all.
+//! [`crate::bucket_writer`] walks the list when an item changes; [`crate::check`] walks it
+//! when it compares what is stored with what must be.
 
 mod entries;
 mod statistics;
@@ -17,9 +17,9 @@ use model::charge::Written;
 use model::epk::Epk;
 
 use crate::command::PartitionError;
+use crate::config::PartitionConfig;
 use crate::key::{Group, Keys};
 use crate::record::{Item, KeyStatistics, RecordError};
-use crate::setup::Setup;
 use crate::write_set::WriteSet;
 
 use entries::{Expiry, IndexEntries, Log, Ordinals};
@@ -34,44 +34,44 @@ pub(crate) static MAINTAINERS: [&dyn Maintainer; 6] =
 
 /// Keeps one kind of derived data.
 ///
-/// What it stages goes into the batch of the change itself, so derived data is never
-/// older or newer than the items it follows from. It is told of one bucket at a time:
-/// while a bucket moves, the move target has derived data of its own, which follows from
-/// the items that were copied so far.
+/// What it stages goes into the batch of the change itself, so derived data is never older
+/// or newer than the items it follows from. It is called for one bucket at a time: while a
+/// bucket moves, the move target has derived data of its own, which follows from the items
+/// that were copied so far.
 ///
 /// # Maintainers that cannot finish within a commit
 ///
-/// A vector graph or term statistics are too expensive to bring up to date inside a
-/// commit, and are no function of a single item. They fit all the same, in two halves:
+/// A vector graph or term statistics are too expensive to update inside a commit, and are
+/// not a function of a single item. They fit nevertheless, in two halves:
 ///
 /// - The half in the commit is an ordinary maintainer. Its entries are the *inputs*: the
 ///   item's vector, or its terms, under the ordinal. As a removed item leaves the log
 ///   without a trace, `stage` is overridden to leave a tombstone as well, at the LSN of
 ///   the removal.
-/// - The other half catches up in the background, in chunks worked out by the sequencer
-///   as [`crate::moving`] does: it reads log entries and tombstones after its *watermark*,
-///   the LSN up to which its structure covers the bucket, and commits the changed
-///   structure, the new watermark and the removal of the tombstones up to it in one batch.
-///   State in memory is a cache of that structure, read back after a restart.
+/// - The other half catches up in the background, in chunks computed by the sequencer as
+///   [`crate::moving`] does: it reads log entries and tombstones after its *watermark*, the
+///   LSN up to which its structure covers the bucket, and commits the changed structure,
+///   the new watermark and the removal of the tombstones up to it in one batch. State in
+///   memory is a cache of that structure, loaded again after a restart.
 ///
-/// Readers take the structure up to the watermark and look at the log entries after it
-/// one by one, so an answer does not depend on how far it has come. `check` expects the
-/// inputs through `entries`; of the structure it can ask that it covers every input up to
-/// the watermark, and that the watermark is not above the LSN of the bucket's head.
+/// Readers use the structure up to the watermark and the log entries after it one by one,
+/// so an answer does not depend on the watermark. `check` expects the inputs through
+/// `entries`; of the structure it can verify that it covers every input up to the
+/// watermark, and that the watermark is not above the LSN of the bucket's head.
 pub(crate) trait Maintainer: Sync {
-    /// The group that its keys are in, and nobody else's.
+    /// The group of its keys, which no other maintainer uses.
     fn group(&self) -> Group;
 
     /// The entries that must exist because this version of an item does, in any order.
     fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError>;
 
-    /// The entry that must exist because a logical partition has items of this total.
+    /// The entry that must exist because a logical partition has this total.
     fn summary(&self, _scope: &Scope<'_>, _total: &KeyStatistics) -> Option<Entry> {
         None
     }
 
-    /// Stages what follows from a change, and counts the terms that clients pay for.
-    /// Entries that both versions share are left alone.
+    /// Stages the effect of a change, and counts the terms that clients pay for. Entries
+    /// that both versions share are left alone.
     fn stage(
         &self,
         scope: &Scope<'_>,
@@ -102,13 +102,13 @@ pub(crate) trait Maintainer: Sync {
 /// One logical partition in one bucket.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Scope<'a> {
-    pub(crate) setup: &'a Setup,
+    pub(crate) config: &'a PartitionConfig,
     pub(crate) keys: Keys,
     pub(crate) epk: &'a Epk,
 }
 
-/// One version of an item under its id, with what is worked out about it only once,
-/// whoever asks and for however many buckets.
+/// One version of an item under its id, with lazily computed values that all maintainers
+/// and buckets share.
 #[derive(Debug)]
 pub(crate) struct Version<'i> {
     pub(crate) id: &'i str,
@@ -121,13 +121,13 @@ impl<'i> Version<'i> {
         Version { id, item, unique_values: OnceCell::new() }
     }
 
-    fn unique_values(&self, setup: &Setup) -> &[UniqueValue] {
-        let policy = setup.definition.unique_keys();
+    fn unique_values(&self, config: &PartitionConfig) -> &[UniqueValue] {
+        let policy = config.definition.unique_keys();
         self.unique_values.get_or_init(|| unique::values(policy, self.item.json()))
     }
 }
 
-/// An item becomes another version, comes into being or goes.
+/// A change of an item: one version replaces another, is created or removed.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Change<'c> {
     pub(crate) old: Option<&'c Version<'c>>,
@@ -139,7 +139,7 @@ pub(crate) struct Change<'c> {
 pub(crate) struct Entry {
     pub(crate) key: Bytes,
     pub(crate) value: Bytes,
-    /// Whether a client pays for it: it is about a value that the client chose.
+    /// Whether a client pays for it: it indexes a value that the client chose.
     pub(crate) is_term: bool,
 }
 
@@ -166,7 +166,7 @@ fn find<'e>(sorted: &'e [Entry], wanted: &Entry) -> Option<&'e Entry> {
 mod tests {
     use super::*;
 
-    /// A group that no maintainer keeps would be written and checked by nobody.
+    /// A group without a maintainer would be neither written nor checked.
     #[test]
     fn every_group_but_items_and_heads_has_one_maintainer() {
         let mut groups: Vec<Group> = MAINTAINERS.iter().map(|kept| kept.group()).collect();

@@ -1,7 +1,7 @@
 //! From a request body to the text that is stored.
 //!
-//! The text stays the client's, in canonical form: its members are not written anew,
-//! only the five system properties are ours and always stand at the end.
+//! The text stays the client's, in canonical form: its members are copied as they are; only
+//! the five system properties are the database's, and they are always at the end.
 
 use bytes::Bytes;
 use model::etag::Etag;
@@ -15,7 +15,7 @@ use model::rid::ItemRid;
 /// Set by the database on every write; what a client sends under these names is dropped.
 pub(crate) const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
 
-/// Room for the system properties in the stored text.
+/// Space for the system properties in the stored text.
 const SYSTEM_BYTES: usize = 240;
 
 /// A body that may be written: an object of acceptable size and depth with an id.

@@ -1,11 +1,10 @@
-//! Which buckets an item is written to: the dual write of a move, in one place.
+//! Which buckets an item is written to: the dual write of a move, defined once.
 //!
 //! An item is in the bucket that owns its key. While that bucket moves (see
-//! [`crate::setup::Move`]), every write goes to the move target as well. The target may
-//! not hold the item yet, so what changes is worked out for each bucket by itself: a
-//! target that does not hold the old version gets the whole of the new one. Reads,
-//! unique values and limits go by the owner alone, and only what happens there is the
-//! client's doing.
+//! [`crate::config::Move`]), every write goes to the move target as well. The target may
+//! not hold the item yet, so the change is computed for each bucket by itself: a target
+//! that does not hold the old version gets the whole of the new one. Reads, unique values
+//! and limits use the owner alone, and only work done there is charged to the client.
 
 use bytes::Bytes;
 use model::charge::Written;
@@ -14,24 +13,24 @@ use storage::WriteBatch;
 
 use crate::bucket_writer::{BucketWriter, Mark};
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{Change, Version};
 use crate::key::BucketNumber;
 use crate::record::{Head, Item, KeyStatistics};
 use crate::sequencer::Partition;
-use crate::setup::{Bucket, Setup};
 use crate::write_set::WriteSet;
 
-/// The one way to write items: to the bucket of a logical partition and, while it
-/// moves, to the move target.
+/// The only writer of items: to the bucket of a logical partition and, while it moves, to
+/// the move target.
 #[derive(Debug)]
 pub(crate) struct DualWriter<'a> {
-    setup: &'a Setup,
+    config: &'a PartitionConfig,
     writes: WriteSet<'a>,
     owner: BucketWriter<'a>,
     target: Option<BucketWriter<'a>>,
 }
 
-/// A batch that was worked out, and the heads after it.
+/// A computed batch, and the heads after it.
 #[derive(Debug)]
 pub(crate) struct Changes {
     pub(crate) batch: WriteBatch,
@@ -39,26 +38,26 @@ pub(crate) struct Changes {
 }
 
 impl Partition {
-    /// The writer of a logical partition, on top of all that was applied before.
+    /// The writer of a logical partition, on top of everything that was applied before.
     pub(crate) fn dual_writer<'a>(
         &'a self,
         epk: &'a Epk,
     ) -> Result<DualWriter<'a>, PartitionError> {
-        let setup: &Setup = self.setup();
+        let config: &PartitionConfig = self.config();
         let writer =
-            |bucket: &Bucket| BucketWriter::new(setup, epk, bucket, self.head(bucket.number));
+            |bucket: &Bucket| BucketWriter::new(config, epk, bucket, self.head(bucket.number));
         Ok(DualWriter {
-            setup,
+            config,
             writes: self.write_set()?,
-            owner: setup.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
-            target: setup.move_target_of(epk).map(writer),
+            owner: config.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
+            target: config.move_target_of(epk).map(writer),
         })
     }
 }
 
 impl<'a> DualWriter<'a> {
-    pub(crate) fn setup(&self) -> &'a Setup {
-        self.setup
+    pub(crate) fn config(&self) -> &'a PartitionConfig {
+        self.config
     }
 
     /// The stored item of that id, expired or not.
@@ -66,7 +65,7 @@ impl<'a> DualWriter<'a> {
         self.owner.find(&self.writes, id)
     }
 
-    /// The owner of a unique value that `new` would take and `old` does not have.
+    /// The owner of a unique value that `new` would take over and `old` does not have.
     pub(crate) fn rival(
         &self,
         old: Option<&Version<'_>>,
@@ -103,7 +102,8 @@ impl<'a> DualWriter<'a> {
         self.write(Change { old: Some(old), new: None })
     }
 
-    /// Copies an item to the move target; says whether it was there and was not there yet.
+    /// Copies an item to the move target; returns whether the item existed and was not
+    /// there yet.
     pub(crate) fn copy(&mut self, id: &str) -> Result<bool, PartitionError> {
         let Some(target) = &mut self.target else { return Err(PartitionError::Gone) };
         match self.owner.find(&self.writes, id)? {
@@ -116,7 +116,7 @@ impl<'a> DualWriter<'a> {
         }
     }
 
-    /// The rule itself.
+    /// The dual write itself.
     fn write(&mut self, change: Change<'_>) -> Result<Written, PartitionError> {
         let written = self.owner.write(&mut self.writes, change)?;
         if let Some(target) = &mut self.target {

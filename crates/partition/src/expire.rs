@@ -1,10 +1,10 @@
-//! Removing items whose time is over.
+//! Removal of expired items.
 //!
-//! Every answer leaves expired items out, whether they are stored still or not; this
-//! gives back their space. When an item expires is computed from the policy in force
-//! and never stored, so that a changed policy counts at once. What is due is found all
-//! the same without looking at the others: items with a ttl of their own have entries
-//! in the order of ttl and time, and those without one expire in the order of the log.
+//! Every answer leaves expired items out, whether or not they are still stored; this frees
+//! their space. When an item expires is computed from the policy in force and never stored,
+//! so that a changed policy counts at once. Due items are found nevertheless without
+//! reading the others: items with a ttl of their own have entries in the order of ttl and
+//! time, and those without one expire in the order of the log.
 
 use model::policy::TimeToLive;
 use model::position::{Lsn, Ordinal, Timestamp};
@@ -20,8 +20,8 @@ use crate::record::RecordError;
 use crate::rows::Rows;
 use crate::sequencer::Partition;
 
-/// Entries that one search looks at of each kind. With as many different ttls as
-/// items, none of which are due, the next one goes on behind them.
+/// Entries that one search reads of each kind. With as many different ttls as items, none
+/// of which are due, the next search continues after them.
 const LOOKS_MAX: usize = 1_000;
 
 /// Where the next search begins.
@@ -29,7 +29,7 @@ const LOOKS_MAX: usize = 1_000;
 pub struct Passed {
     /// All items before this position have a ttl of their own.
     log: Lsn,
-    /// Those of shorter own ttls were looked at last time.
+    /// Items with shorter own ttls were searched last time.
     ttl: u32,
 }
 
@@ -40,11 +40,11 @@ impl Default for Passed {
 }
 
 impl Partition {
-    /// Removes those of these items that have expired. It takes no position: for
-    /// clients nothing changes.
+    /// Removes those of these items that have expired. It takes no position: for clients
+    /// nothing changes.
     pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
-            Some(item) if writer.setup().is_expired(&item, now) => {
+            Some(item) if writer.config().is_expired(&item, now) => {
                 writer.remove(&Version::new(id, &item))?;
                 Ok(true)
             }
@@ -54,8 +54,8 @@ impl Partition {
 }
 
 impl Reader {
-    /// Some items of a bucket that have expired, at most so many, in the order of keys.
-    /// None only when there are none, or the search goes on at `passed` another time.
+    /// Expired items of a bucket, at most `max`, in the order of keys. Empty only when
+    /// there are none, or when the search is to continue at `passed` another time.
     pub fn expired(
         &self,
         (view, now): (&dyn View, Timestamp),
@@ -63,11 +63,11 @@ impl Reader {
         passed: &mut Passed,
         max: usize,
     ) -> Result<Vec<Position>, PartitionError> {
-        let ttl = self.setup().definition.ttl();
+        let ttl = self.config().definition.ttl();
         if ttl == TimeToLive::Off {
             return Ok(Vec::new());
         }
-        let keys = self.setup().keys_of(bucket);
+        let keys = self.config().keys_of(bucket);
         let mut names = Vec::new();
         passed.ttl = by_own_ttl((view, now), &keys, passed.ttl, (&mut names, max))?;
         if matches!(ttl, TimeToLive::After(_)) {
@@ -77,8 +77,8 @@ impl Reader {
         Ok(names)
     }
 
-    /// Those without a ttl of their own, from a position on; says from where on there
-    /// may be more.
+    /// Those without a ttl of their own, from a position on; returns the position from
+    /// where there may be more.
     fn by_default(
         &self,
         (view, now): (&dyn View, Timestamp),
@@ -98,8 +98,8 @@ impl Reader {
             if item.own_ttl.is_some() {
                 continue;
             }
-            if !self.setup().is_expired(&item, now) {
-                // Nor have those behind it.
+            if !self.config().is_expired(&item, now) {
+                // Nor have those after it.
                 break;
             }
             found = true;
@@ -109,7 +109,7 @@ impl Reader {
     }
 }
 
-/// Those with a ttl of their own, from a ttl on; says at which to begin another time.
+/// Those with a ttl of their own, from a ttl on; returns the ttl to begin with next time.
 fn by_own_ttl(
     (view, now): (&dyn View, Timestamp),
     keys: &Keys,
@@ -129,7 +129,7 @@ fn by_own_ttl(
         if ts_secs.saturating_add(u64::from(ttl)) <= now.secs() {
             names.push(stored_name(view, keys, ordinal)?);
         } else if let Some(longer) = ttl.checked_add(1) {
-            // Those behind it with the same ttl are younger.
+            // Those after it with the same ttl are younger.
             rows.seek(&keys.expiry_of(longer));
         }
     }

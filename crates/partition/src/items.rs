@@ -1,4 +1,4 @@
-//! The verbs on items, each a few lines over a transaction.
+//! The operations on items, each a few lines over a transaction.
 
 use bytes::Bytes;
 use model::charge::{Work, Written};
@@ -11,7 +11,7 @@ use crate::patch::{Patch, PatchError};
 use crate::record::Item;
 use crate::transaction::Transaction;
 
-/// Does one operation of a command.
+/// Executes one operation of a command.
 pub(crate) fn perform(
     tx: &mut Transaction<'_>,
     operation: &Operation,
@@ -25,7 +25,7 @@ pub(crate) fn perform(
         }
         Operation::Replace { id, document, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
-            // Another id makes it no other item, but must not be taken.
+            // Another id does not make it another item, but must not be in use.
             if document.id() != id && tx.find(document.id().as_str())?.is_some() {
                 return Err(PartitionError::Exists);
             }
@@ -51,7 +51,7 @@ fn create(tx: &mut Transaction<'_>, document: &Document) -> Result<Effect, Parti
     }
 }
 
-/// An `If-Match` speaks only of an item that exists; without one it is ignored.
+/// An `If-Match` applies only to an item that exists; without one it is ignored.
 fn upsert(
     tx: &mut Transaction<'_>,
     document: &Document,
@@ -65,7 +65,7 @@ fn upsert(
     put(tx, document, old.as_ref().map(|old| Version::new(id, old)).as_ref())
 }
 
-/// The effect of reading an item that is there.
+/// The effect of reading an existing item.
 pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
     let (lsn, etag) = (item.lsn, item.etag());
     let unchanged = if_none_match.is_some_and(|condition| condition.matches(&etag));
@@ -84,7 +84,7 @@ fn patch(
     old: &Version<'_>,
 ) -> Result<Effect, PartitionError> {
     let json = old.item.json();
-    patch.check_targets(tx.setup.definition.partition_key())?;
+    patch.check_targets(tx.config.definition.partition_key())?;
     if let Some(condition) = &patch.condition {
         let holds =
             condition.holds(json).map_err(|error| PatchError::Condition(error.to_string()))?;
@@ -99,7 +99,7 @@ fn patch(
         }
     }
     patch.perform(&mut value)?;
-    let document = Document::parse(Bytes::from(value.to_string()), &tx.setup.limits)
+    let document = Document::parse(Bytes::from(value.to_string()), &tx.config.limits)
         .map_err(patched_problem)?;
     let (item, mut written) = tx.put(&document, Some(old))?;
     written.patched = patch.len();

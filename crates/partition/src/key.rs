@@ -1,5 +1,5 @@
-//! Every key that a bucket stores, in one place. The byte layout is specified
-//! in `docs/formats/partition.md`.
+//! The keys of a bucket, all in one module. The byte layout is specified in
+//! `docs/formats/partition.md`.
 
 use bytes::Bytes;
 use model::epk::Epk;
@@ -45,7 +45,7 @@ impl Group {
         Group::ALL.into_iter().find(|group| *group as u8 == tag)
     }
 
-    /// What one of its keys is called in messages.
+    /// The name of its keys in messages.
     pub(crate) fn noun(self) -> &'static str {
         match self {
             Group::Head => "head",
@@ -72,7 +72,7 @@ impl Group {
 /// Bytes before the group tag.
 const PREFIX_BYTES: usize = 8;
 
-/// Where the group tag is.
+/// Offset of the group tag.
 pub(crate) const GROUP_AT: usize = PREFIX_BYTES;
 
 /// Makes the keys of one bucket.
@@ -94,7 +94,7 @@ impl Keys {
         self.start(group, 0)
     }
 
-    /// The stretches of the bucket where no key may be.
+    /// The key ranges of the bucket where no key may be.
     pub(crate) fn outside_groups(&self) -> Vec<KeyRange> {
         let bucket = KeyRange::prefix(&self.prefix);
         let mut gaps = Vec::with_capacity(Group::ALL.len() + 1);
@@ -103,7 +103,7 @@ impl Keys {
             let mut inside = KeyRange::prefix(&self.group(group));
             if group == Group::Head {
                 // One key, not a prefix.
-                inside.end = Some(behind(&inside.start));
+                inside.end = Some(after(&inside.start));
             }
             gaps.push(KeyRange { start, end: Some(inside.start) });
             start = inside.end.unwrap_or_default();
@@ -129,9 +129,9 @@ impl Keys {
         key.into()
     }
 
-    /// The smallest key behind that of an item.
-    pub(crate) fn behind_item(&self, epk: &Epk, id: &str) -> Bytes {
-        behind(&self.item(epk, id))
+    /// The smallest key after that of an item.
+    pub(crate) fn after_item(&self, epk: &Epk, id: &str) -> Bytes {
+        after(&self.item(epk, id))
     }
 
     pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
@@ -140,7 +140,7 @@ impl Keys {
         key.into()
     }
 
-    /// What the keys of an entry begin with, whichever item has it.
+    /// The prefix of an entry's keys, whichever item has it.
     pub(crate) fn index_entry(&self, entry: &[u8]) -> Bytes {
         let mut key = self.start(Group::Index, entry.len());
         key.extend_from_slice(entry);
@@ -170,7 +170,7 @@ impl Keys {
         key.into()
     }
 
-    /// What the expiry keys of an own ttl begin with.
+    /// The prefix of the expiry keys of an own ttl.
     pub(crate) fn expiry_of(&self, ttl_secs: u32) -> Bytes {
         let mut key = self.start(Group::Expiry, 4);
         key.extend_from_slice(&ttl_secs.to_be_bytes());
@@ -184,7 +184,7 @@ impl Keys {
         key.into()
     }
 
-    /// What the log keys of a commit begin with.
+    /// The prefix of the log keys of a commit.
     pub(crate) fn log_position(&self, lsn: Lsn) -> Bytes {
         let mut key = self.start(Group::Log, 8);
         key.extend_from_slice(&lsn.get().to_be_bytes());
@@ -199,8 +199,8 @@ impl Keys {
     }
 }
 
-/// The smallest key behind `key`.
-fn behind(key: &[u8]) -> Bytes {
+/// The smallest key after `key`.
+fn after(key: &[u8]) -> Bytes {
     [key, &[0]].concat().into()
 }
 
@@ -216,7 +216,7 @@ pub fn bucket_prefix(container: ContainerNumber, bucket: BucketNumber) -> [u8; 8
     Keys::new(container, bucket).prefix
 }
 
-/// What a key says about itself: container, bucket, group, rest.
+/// Splits a key into container, bucket, group and rest.
 pub(crate) fn split(key: &[u8]) -> Option<(ContainerNumber, BucketNumber, Group, &[u8])> {
     let (container, rest) = key.split_first_chunk::<4>()?;
     let (bucket, rest) = rest.split_first_chunk::<4>()?;
@@ -230,7 +230,7 @@ pub(crate) fn is_read_by_apply(key: &[u8]) -> bool {
     split(key).is_some_and(|(_, _, group, _)| group.is_read_by_apply())
 }
 
-/// The value of an ordinal key: where the item is.
+/// The value of an ordinal key: the position and id of the item.
 pub(crate) fn item_name(epk: &Epk, id: &str) -> Bytes {
     let mut name = Vec::with_capacity(epk.as_bytes().len() + id.len() + 2);
     write_terminated(&mut name, epk.as_bytes());
@@ -245,7 +245,7 @@ pub(crate) fn terminated(epk: &Epk) -> Bytes {
     out.into()
 }
 
-/// Takes apart what [`item_name`] made, which is also the rest of an item key.
+/// Parses what [`item_name`] made, which is also the rest of an item key.
 pub(crate) fn parse_item_name(name: &[u8]) -> Option<(Epk, &str)> {
     let (epk, id) = take_epk(name)?;
     Some((epk, std::str::from_utf8(id).ok()?))
@@ -263,7 +263,7 @@ pub(crate) fn parse_trailing_ordinal(rest: &[u8]) -> Option<(&[u8], Ordinal)> {
     Some((front, Ordinal::from_u64(u64::from_be_bytes(*last))?))
 }
 
-/// A key in words, for messages and for whoever looks into a store:
+/// A key as readable text, for messages and for operators who inspect a store:
 /// `1/0 item 3A5B "id"` is an item in bucket 0 of container 1.
 #[must_use]
 pub fn describe_key(key: &[u8]) -> String {
@@ -316,11 +316,11 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
 /// The ordinal that follows `front` and ends the key.
 fn describe_ordinal(rest: &[u8], front: &[u8]) -> Option<String> {
     let (found, ordinal) = parse_trailing_ordinal(rest)?;
-    (found == front).then(|| format!(" @{:05x}:{}", ordinal.place().get(), ordinal.number()))
+    (found == front).then(|| format!(" @{:05x}:{}", ordinal.hash_prefix().get(), ordinal.number()))
 }
 
-/// The bytes of a composite entry do not say where its parts end, so they are
-/// shown as they are.
+/// The bytes of a composite entry do not show where its parts end, so they are shown as
+/// they are.
 fn describe_entry(entry: &[u8]) -> Option<String> {
     let (path, value) = entry.split_first_chunk::<8>()?;
     let mut rest = value;

@@ -1,14 +1,13 @@
 //! One physical partition as a deterministic state machine.
 //!
-//! A partition owns a run of buckets and is their sequencer: it alone decides
-//! the order of their writes. [`Partition::apply`] takes one [`Command`] at a
-//! time, works it out on top of everything it has applied before, durable or
-//! not, and submits the result as one atomic batch: the item, its index
-//! entries, its place in the log, its unique values, the statistics and the
-//! head. The same commands with the same times give the same bytes.
+//! A partition owns a run of buckets and is their sequencer: it alone decides the order of
+//! their writes. [`Partition::apply`] takes one [`Command`] at a time, executes it on top
+//! of everything it has applied before, durable or not, and submits the result as one
+//! atomic batch: the item, its index entries, its log entry, its unique values, the
+//! statistics and the head. The same commands with the same times give the same bytes.
 //!
-//! [`Reader`] is the other half: it answers clients from views, which show only
-//! what is durable, without asking the sequencer.
+//! [`Reader`] is the other half: it serves clients from views, which show only what is
+//! durable, without asking the sequencer.
 //!
 //! Must not know: other partitions, network, wall clock.
 
@@ -16,6 +15,7 @@ mod bucket_writer;
 mod changes;
 mod check;
 mod command;
+mod config;
 mod derived;
 mod document;
 mod dual_write;
@@ -23,7 +23,7 @@ mod expire;
 mod items;
 mod key;
 mod moving;
-mod numbers;
+mod ordinal_blocks;
 mod overlay;
 mod patch;
 mod query;
@@ -32,7 +32,6 @@ mod record;
 mod reindex;
 mod rows;
 mod sequencer;
-mod setup;
 mod sizes;
 mod time;
 mod transaction;
@@ -44,18 +43,19 @@ pub use command::{
     Command, CommandError, Effect, EffectKind, EtagMatch, Operation, Outcome, PartitionError,
     PartitionRemedy, Purpose,
 };
+pub use config::{Bucket, Move, PartitionConfig};
 pub use document::{Document, DocumentError};
 pub use expire::Passed;
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OrderError,
-    OutputRow, PLACE_BYTES_MAX, POSITION_BYTES_MAX, Pace, PartialPage, PartitionQuery, Point,
-    ROW_BYTES, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats, ScanStep,
-    ScanTimes, Snapshot, Statistics, StatisticsQuery, Task, overlapping, position_epk, value_place,
+    AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OpenScan,
+    OrderError, OutputRow, POSITION_BYTES_MAX, PartialPage, PartitionQuery, Point, ROW_BYTES,
+    SORT_KEY_BYTES_MAX, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats,
+    ScanStep, ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, TimeSlice,
+    overlapping, position_epk, value_sort_key,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
 pub use sequencer::{Application, Partition, Size};
-pub use setup::{Bucket, Move, Setup};

@@ -1,12 +1,11 @@
-//! Moving a bucket's items to the buckets that take its place.
+//! Backfill of a move: copying a bucket's items to the buckets that replace it.
 //!
-//! From the moment a partition knows of a move, every write goes to the move target
-//! as well ([`crate::dual_write`]). What was there before is copied in chunks, each
-//! worked out by the sequencer like a command: it looks at the present version of
-//! each item, so a copy can never put an older version over a newer one, and it
-//! leaves out what the move target holds already, so copying may begin again from
-//! the start as often as one likes. Copies keep positions, ordinals and times, and take no
-//! position themselves.
+//! From the moment a partition knows of a move, every write goes to the move target as well
+//! ([`crate::dual_write`]). What was there before is copied in chunks, each computed by the
+//! sequencer like a command: it reads the present version of each item, so a copy can never
+//! overwrite a newer version with an older one, and it skips what the move target holds
+//! already, so copying is idempotent and may start over at any time. Copies keep positions,
+//! ordinals and times, and take no position themselves.
 
 use std::sync::Arc;
 
@@ -14,11 +13,11 @@ use storage::{Direction, KeyRange, ScanLimit, Ticket, View, WriteBatch};
 
 use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::dual_write::{Changes, DualWriter};
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
 use crate::sequencer::Partition;
-use crate::setup::Bucket;
 
 /// A chunk of copies.
 #[derive(Debug)]
@@ -35,8 +34,8 @@ impl Partition {
         self.rewrite(names, |writer, id| writer.copy(id))
     }
 
-    /// Writes something about items of which only the names are known, key by key.
-    /// `work` does it for one item, and says whether there was something to do.
+    /// Rewrites items of which only the names are known, key by key. `work` does it for one
+    /// item, and returns whether there was something to do.
     pub(crate) fn rewrite(
         &mut self,
         names: &[Position],
@@ -60,13 +59,13 @@ impl Partition {
         Ok(Copied { items, bytes, ticket: self.barrier() })
     }
 
-    /// Whether the move targets hold all that a moving bucket holds. If so, their
-    /// heads are brought to where the partition is: the bucket's own head, which
-    /// may alone know of the last item number given out, goes away with it.
+    /// Checks whether the move targets hold everything that a moving bucket holds. If so,
+    /// their heads are brought up to the partition's mark: the bucket's own head, which may
+    /// alone record the last ordinal given out, is removed with it.
     pub fn complete_move(&mut self, from: BucketNumber) -> Result<Option<Ticket>, PartitionError> {
         self.recover_if_broken()?;
-        let setup = Arc::clone(self.setup());
-        let Some(moving) = setup.moves.iter().find(|moving| moving.from == from) else {
+        let config = Arc::clone(self.config());
+        let Some(moving) = config.moves.iter().find(|moving| moving.from == from) else {
             return Err(PartitionError::Gone);
         };
         let source = self.head(from);
@@ -84,7 +83,7 @@ impl Partition {
         Mark { lsn: self.lsn(), now: self.now(), next_number: self.next_number() }
     }
 
-    /// Records a mark in the heads of some buckets.
+    /// Writes a mark to the heads of some buckets.
     pub(crate) fn write_heads<'b>(
         &mut self,
         buckets: impl IntoIterator<Item = &'b Bucket>,
@@ -93,7 +92,7 @@ impl Partition {
         let (mut writes, mut heads) = (self.write_set()?, Vec::new());
         for bucket in buckets {
             let head = self.head(bucket.number).at(mark);
-            writes.write(self.setup().keys(bucket).head(), Some(head.encode()));
+            writes.write(self.config().keys(bucket).head(), Some(head.encode()));
             heads.push((bucket.number, head));
         }
         let batch = writes.into_batch();
@@ -103,8 +102,8 @@ impl Partition {
 }
 
 impl Reader {
-    /// The names of the items stored in one bucket, from behind `after`, in
-    /// order. Fewer than `max` only at the end.
+    /// The names of the items stored in one bucket, after `after`, in order. Fewer than
+    /// `max` only at the end.
     pub fn names(
         &self,
         view: &dyn View,
@@ -112,10 +111,10 @@ impl Reader {
         after: Option<&Position>,
         max: usize,
     ) -> Result<Vec<Position>, PartitionError> {
-        let keys = self.setup().keys_of(bucket);
+        let keys = self.config().keys_of(bucket);
         let mut range = KeyRange::prefix(&keys.group(Group::Item));
         if let Some(Position { epk, id }) = after {
-            range.start = keys.behind_item(epk, id);
+            range.start = keys.after_item(epk, id);
         }
         let mut names = Vec::new();
         loop {

@@ -1,17 +1,17 @@
-//! Writes that were submitted but are not durable yet.
+//! The overlay: writes that were submitted but are not durable yet.
 //!
-//! `apply` must see them, or a hot item could change only once per fsync;
-//! clients must not, or they could read what a crash takes back. So the
-//! sequencer reads the overlay before its view, and everyone else reads views.
+//! `apply` must see them, or a hot item could change only once per fsync; clients must not,
+//! or they could read what a crash undoes. So the sequencer reads the overlay before its
+//! view, and all other readers use views.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use bytes::Bytes;
-use storage::{CommitStatus, Receipt, Write, WriteBatch};
+use storage::{CommitStatus, TicketStatus, Write, WriteBatch};
 
 use crate::key;
 
-/// Pending writes by key, and the receipts that tell when are durable.
+/// Pending writes by key, and the status of their tickets, which says when they are durable.
 #[derive(Debug, Default)]
 pub(crate) struct Overlay {
     values: BTreeMap<Bytes, Pending>,
@@ -29,11 +29,11 @@ struct Pending {
 #[derive(Debug)]
 struct Submission {
     number: u64,
-    receipt: Receipt,
+    status: TicketStatus,
     keys: Vec<Bytes>,
 }
 
-/// A submission was not made durable: all that was computed on top of it is void.
+/// A submission was not made durable: everything that was computed on top of it is void.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Broken;
 
@@ -65,18 +65,14 @@ impl Overlay {
         Staged { number, keys }
     }
 
-    pub(crate) fn submitted(&mut self, staged: Staged, receipt: Receipt) {
-        self.submissions.push_back(Submission {
-            number: staged.number,
-            receipt,
-            keys: staged.keys,
-        });
+    pub(crate) fn submitted(&mut self, staged: Staged, status: TicketStatus) {
+        self.submissions.push_back(Submission { number: staged.number, status, keys: staged.keys });
     }
 
     /// Forgets what has become durable, and so is in every view from now on.
     pub(crate) fn settle(&mut self) -> Result<(), Broken> {
         while let Some(submission) = self.submissions.front() {
-            match submission.receipt.outcome() {
+            match submission.status.outcome() {
                 None => return Ok(()),
                 Some(CommitStatus::Durable) => self.forget_first(),
                 Some(

@@ -10,10 +10,10 @@ use query::Condition;
 use crate::document::SYSTEM_PROPERTIES;
 use pointer::{Obstacle, Pointer};
 
-/// A checked patch: what to do, and what must hold before it is done.
+/// A checked patch: its operations, and its condition.
 #[derive(Clone, Debug)]
 pub struct Patch {
-    /// Rare, and large beside the rest of a command.
+    /// Boxed: rare, and large beside the rest of a command.
     pub(crate) condition: Option<Box<Condition>>,
     operations: Vec<Operation>,
 }
@@ -28,7 +28,7 @@ enum Operation {
     Move { from: Pointer, path: Pointer },
 }
 
-/// Why a patch cannot be done. All of these are the client's to correct.
+/// Why a patch cannot be executed. All of these are the client's to correct.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum PatchError {
     #[error("The patch request must be an object with an 'operations' array, or such an array")]
@@ -37,7 +37,7 @@ pub enum PatchError {
     Count { count: usize, max: usize },
     #[error("Operation {at} of the patch request: {problem}")]
     Operation { at: usize, problem: String },
-    /// Told in the service's words, which clients' tests look for.
+    /// Uses the service's wording, which clients' tests look for.
     #[error("{0}")]
     NoParent(String),
     #[error("The patched item could not be stored: {0}")]
@@ -86,12 +86,12 @@ impl Patch {
         Ok(Patch { condition: condition.map(Box::new), operations })
     }
 
-    /// How many operations it has.
+    /// The number of its operations.
     pub(crate) fn len(&self) -> u32 {
         u32::try_from(self.operations.len()).expect("limits are far below")
     }
 
-    /// Refuses to touch what identifies an item or belongs to the database.
+    /// Refuses to change what identifies an item or belongs to the database.
     pub(crate) fn check_targets(
         &self,
         definition: &PartitionKeyDefinition,
@@ -106,7 +106,7 @@ impl Patch {
         Ok(())
     }
 
-    /// Does all operations in order on a document.
+    /// Executes all operations in order on a document.
     pub(crate) fn perform(&self, document: &mut Value) -> Result<(), PatchError> {
         for (at, operation) in self.operations.iter().enumerate() {
             operation.perform(document).map_err(|obstacle| match obstacle {
@@ -154,8 +154,8 @@ impl Operation {
             Operation::Remove { path } => Ok(path.target(document)?.remove().map(drop)?),
             Operation::Increment { path, by } => increment(path, *by, document),
             Operation::Move { from, path } => {
-                // The value must be there before anything changes, and `path`
-                // is resolved after the removal, as in RFC 6902.
+                // The value must exist before anything changes, and `path` is resolved
+                // after the removal, as in RFC 6902.
                 let value = from.target(document)?.remove()?;
                 Ok(path.target(document)?.set(value)?)
             }

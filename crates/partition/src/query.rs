@@ -1,14 +1,14 @@
 //! Queries over the items of one partition.
 //!
-//! The planner chooses an [`AccessPath`] once for all partitions: every item, the entries of
-//! one index, or the items that several indexes agree on. A [`Snapshot`] of a partition then
-//! [executes](Snapshot::execute) the query over its buckets. Bucket scans go along the path
-//! and give *positions*: keys without what names the bucket. Positions of several buckets can
-//! be compared, which is how their candidates are merged into one order, and a scan can start
-//! after any position, which is how a query goes on with its next page.
+//! The planner chooses an [`AccessPath`] once for all partitions: a full scan, the entries
+//! of one index, or the zig-zag intersection of several. A [`Snapshot`] of a partition then
+//! [executes](Snapshot::execute) the query over its buckets. Bucket scans follow the access
+//! path and yield *positions*: keys without the bucket's prefix. Positions of several
+//! buckets can be compared, so their candidates are merged into one order, and a scan can
+//! start after any position, so a query resumes with its next page.
 //!
-//! What is asked and answered is plain data (`request.rs`), so it does not matter where the
-//! partition is. What is made of the answers of several partitions is not known here.
+//! Queries and answers are plain data (`request.rs`), so it does not matter where the
+//! partition is. How the answers of several partitions are combined is not known here.
 
 mod absent;
 mod access;
@@ -28,13 +28,13 @@ mod snapshot;
 mod stopwatch;
 
 pub use access::AccessPath;
-pub use execute::{LONG_STEPS_MAX, POSITION_BYTES_MAX, value_place};
+pub use execute::{LONG_STEPS_MAX, OpenScan, POSITION_BYTES_MAX, StepPosition, value_sort_key};
 pub(crate) use planner::plan;
 pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
-pub use point::{Given, MARKS_MAX, PLACE_BYTES_MAX, Point};
+pub use point::{Given, MARKS_MAX, Point, SORT_KEY_BYTES_MAX};
 pub use request::{
-    ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
-    ScanProgress, ScanStep, ScanTimes, Task,
+    ExecuteError, OutputRow, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
+    ScanProgress, ScanStep, ScanTimes, Task, TimeSlice,
 };
 pub use scan::{ScanStart, ScanStats, position_epk};
 pub use snapshot::{Snapshot, StatisticsQuery, overlapping};
@@ -42,9 +42,10 @@ pub use snapshot::{Snapshot, StatisticsQuery, overlapping};
 /// How a query finds its items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Approach {
-    /// Through the index, where that helps.
+    /// Using the index, where that helps.
     #[default]
     Index,
-    /// By reading every item, whatever the index knows: what answers are compared with.
+    /// By a full scan, whatever the index could do: the reference that answers are compared
+    /// with.
     Scan,
 }

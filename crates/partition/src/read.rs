@@ -1,4 +1,4 @@
-//! What clients may read: views of what is durable.
+//! Reads for clients: from snapshot views of what is durable.
 
 use std::sync::Arc;
 
@@ -10,26 +10,26 @@ use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::{Effect, EtagMatch, PartitionError};
+use crate::config::{Bucket, PartitionConfig};
 use crate::items;
 use crate::key::{self, Group, Keys};
 use crate::query::{AccessPlan, Approach, OrderError, ScanOrder, Statistics, plan};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
-use crate::setup::{Bucket, Setup};
 
 /// Reads a partition's items from views.
 #[derive(Clone, Debug)]
 pub struct Reader {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
 }
 
-/// Some items in the order of their keys, and where to go on.
+/// Some items in key order, and where to continue.
 #[derive(Debug, Default)]
 pub struct ItemPage {
     pub items: Vec<Item>,
     pub rest: Option<Position>,
 }
 
-/// A place between two items: everything up to this item has been read.
+/// A position between two items: everything up to this item has been read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Position {
     pub epk: Epk,
@@ -38,14 +38,14 @@ pub struct Position {
 
 impl Reader {
     #[must_use]
-    pub fn new(setup: Arc<Setup>) -> Reader {
-        Reader { setup }
+    pub fn new(config: Arc<PartitionConfig>) -> Reader {
+        Reader { config }
     }
 
-    /// Where the last bucket of the partition ends.
+    /// The end of the partition's last bucket.
     #[must_use]
     pub fn end(&self) -> &Epk {
-        self.setup.buckets.last().map_or(&Epk::MIN, |bucket| &bucket.range.max)
+        self.config.buckets.last().map_or(&Epk::MIN, |bucket| &bucket.range.max)
     }
 
     /// Reads one item.
@@ -69,11 +69,11 @@ impl Reader {
         id: &str,
     ) -> Result<Option<Item>, PartitionError> {
         let bucket = self.bucket(epk)?;
-        let Some(value) = view.get(&self.setup.keys(bucket).item(epk, id))? else {
+        let Some(value) = view.get(&self.config.keys(bucket).item(epk, id))? else {
             return Ok(None);
         };
         let item = Item::decode(&value)?;
-        Ok(Some(item).filter(|item| !self.setup.is_expired(item, now)))
+        Ok(Some(item).filter(|item| !self.config.is_expired(item, now)))
     }
 
     /// The id of the item with that ordinal, if it is in that logical partition.
@@ -83,17 +83,16 @@ impl Reader {
         epk: &Epk,
         ordinal: Ordinal,
     ) -> Result<Option<String>, PartitionError> {
-        let keys = self.setup.keys(self.bucket(epk)?);
+        let keys = self.config.keys(self.bucket(epk)?);
         let Some(name) = view.get(&keys.ordinal(ordinal))? else { return Ok(None) };
         let malformed = RecordError::Malformed { what: "ordinal" };
         let (found, id) = key::parse_item_name(&name).ok_or(malformed)?;
         Ok((found == *epk).then(|| id.to_owned()))
     }
 
-    /// Reads items in the order of EPK and id, from behind `after`, while they
-    /// lie in `range`, those whose keys begin with `prefix`. The page may end early, even empty; only `rest` tells
-    /// whether there is more. A page has room for at least one item, however many
-    /// bytes that has.
+    /// Reads items in the order of EPK and id, after `after`, within `range`, those whose
+    /// keys begin with `prefix`. The page may end early, even empty; only `rest` says
+    /// whether there is more. A page has room for at least one item, however large.
     pub fn list(
         &self,
         view: &dyn View,
@@ -105,7 +104,7 @@ impl Reader {
         self.list_while(&mut || true, (view, now), (range, prefix), after, room)
     }
 
-    /// The same as long as `go_on` says so, which is asked now and then.
+    /// The same as long as `go_on` returns true, which is called now and then.
     pub fn list_while(
         &self,
         go_on: &mut dyn FnMut() -> bool,
@@ -128,7 +127,7 @@ impl Reader {
             rows: 0,
             page: ItemPage::default(),
         };
-        for bucket in self.setup.buckets.iter().filter(|bucket| bucket.range.overlaps(range)) {
+        for bucket in self.config.buckets.iter().filter(|bucket| bucket.range.overlaps(range)) {
             if *start < bucket.range.max && !listing.bucket(bucket, after)? {
                 return Ok(listing.page);
             }
@@ -137,9 +136,9 @@ impl Reader {
         Ok(listing.page)
     }
 
-    /// Reads the items of one logical partition whose ids begin with `prefix`,
-    /// from behind `after`, in order, and says whether there are more. There is room
-    /// for so many items and so many bytes, and always for one item.
+    /// Reads the items of one logical partition whose ids begin with `prefix`, after
+    /// `after`, in order, and whether there are more. Limited by a number of items and of
+    /// bytes, but there is always room for one item.
     pub fn list_prefix(
         &self,
         view: &dyn View,
@@ -147,14 +146,14 @@ impl Reader {
         after: Option<&str>,
         (items_max, bytes_max): (usize, u64),
     ) -> Result<(Vec<Item>, bool), PartitionError> {
-        let keys = self.setup.keys(self.bucket(epk)?);
+        let keys = self.config.keys(self.bucket(epk)?);
         let mut range = KeyRange::prefix(&keys.item(epk, prefix));
         if let Some(after) = after {
-            range.start = range.start.max(keys.behind_item(epk, after));
+            range.start = range.start.max(keys.after_item(epk, after));
         }
         let (mut items, mut bytes) = (Vec::new(), 0);
         loop {
-            // One more than there is room for tells whether there are more.
+            // One more than the page holds, to detect whether there are more.
             let rows = items_max.saturating_sub(items.len()).saturating_add(1);
             let chunk =
                 view.scan(&range, Direction::Forward, ScanLimit { rows, ..ScanLimit::default() })?;
@@ -173,10 +172,10 @@ impl Reader {
         }
     }
 
-    /// How far the partition is.
+    /// The LSN of the partition.
     pub fn lsn(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
-        let mut lsn = self.setup.lsn_floor;
-        for bucket in self.setup.homes() {
+        let mut lsn = self.config.lsn_floor;
+        for bucket in self.config.written_buckets() {
             lsn = lsn.max(Lsn::from_u64(self.head(view, bucket)?.lsn));
         }
         Ok(lsn)
@@ -185,7 +184,7 @@ impl Reader {
     /// The sizes of all buckets together.
     pub fn size(&self, view: &dyn View) -> Result<Head, PartitionError> {
         let mut total = Head::default();
-        for bucket in &self.setup.buckets {
+        for bucket in &self.config.buckets {
             let head = self.head(view, bucket)?;
             total.lsn = total.lsn.max(head.lsn);
             total.ts_millis = total.ts_millis.max(head.ts_millis);
@@ -197,7 +196,7 @@ impl Reader {
 
     /// The size of one bucket.
     pub fn head(&self, view: &dyn View, bucket: &Bucket) -> Result<Head, PartitionError> {
-        match view.get(&self.setup.keys(bucket).head())? {
+        match view.get(&self.config.keys(bucket).head())? {
             Some(value) => Ok(Head::decode(&value)?),
             None => Ok(Head::default()),
         }
@@ -210,22 +209,22 @@ impl Reader {
         epk: &Epk,
     ) -> Result<KeyStatistics, PartitionError> {
         let bucket = self.bucket(epk)?;
-        match view.get(&self.setup.keys(bucket).statistics(epk))? {
+        match view.get(&self.config.keys(bucket).statistics(epk))? {
             Some(value) => Ok(KeyStatistics::decode(&value)?),
             None => Ok(KeyStatistics::default()),
         }
     }
 
-    /// Whether it reads by this setup and no other.
+    /// Whether it reads by this configuration and no other.
     #[must_use]
-    pub fn follows(&self, setup: &Arc<Setup>) -> bool {
-        Arc::ptr_eq(&self.setup, setup)
+    pub fn follows(&self, config: &Arc<PartitionConfig>) -> bool {
+        Arc::ptr_eq(&self.config, config)
     }
 
     /// The buckets of the partition, in the order of their ranges.
     #[must_use]
     pub fn buckets(&self) -> &[Bucket] {
-        &self.setup.buckets
+        &self.config.buckets
     }
 
     /// Chooses how to find the items of a query, for every bucket of the container. A resumed
@@ -236,23 +235,23 @@ impl Reader {
         statistics: &dyn Statistics,
         resume: Option<(ScanOrder, &[u8])>,
     ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
-        plan(&self.setup, query, statistics, resume)
+        plan(&self.config, query, statistics, resume)
     }
 
-    pub(crate) fn shared_setup(&self) -> &Arc<Setup> {
-        &self.setup
+    pub(crate) fn shared_config(&self) -> &Arc<PartitionConfig> {
+        &self.config
     }
 
-    pub(crate) fn setup(&self) -> &Setup {
-        &self.setup
+    pub(crate) fn config(&self) -> &PartitionConfig {
+        &self.config
     }
 
     fn bucket(&self, epk: &Epk) -> Result<&Bucket, PartitionError> {
-        self.setup.bucket_of(epk).ok_or(PartitionError::Gone)
+        self.config.bucket_of(epk).ok_or(PartitionError::Gone)
     }
 }
 
-/// The key and id of the item with that ordinal, which something else refers to.
+/// The key and id of the item with that ordinal, which an entry refers to.
 pub(crate) fn stored_name(
     view: &dyn View,
     keys: &Keys,
@@ -264,11 +263,11 @@ pub(crate) fn stored_name(
     Ok(Position { epk, id: id.to_owned() })
 }
 
-/// Rows that one page looks at, whether or not they are in it: a stretch of
-/// expired items, or of others' items, must not make a page endless.
+/// Rows that one page reads, whether or not they are in it: a run of expired items, or of
+/// other keys' items, must not make a page endless.
 const PAGE_ROWS_MAX: usize = 10_000;
 
-/// A page in the making.
+/// A page under construction.
 struct Listing<'a> {
     reader: &'a Reader,
     go_on: &'a mut dyn FnMut() -> bool,
@@ -279,7 +278,7 @@ struct Listing<'a> {
     items_max: usize,
     bytes_left: u64,
     rows: usize,
-    /// Its `rest` is the last item looked at.
+    /// Its `rest` is the last item read.
     page: ItemPage,
 }
 
@@ -290,15 +289,15 @@ impl Listing<'_> {
         bucket: &Bucket,
         after: Option<&Position>,
     ) -> Result<bool, PartitionError> {
-        let keys = self.reader.setup.keys(bucket);
+        let keys = self.reader.config.keys(bucket);
         let mut remaining = KeyRange::prefix(&keys.group(Group::Item));
         remaining.start = remaining.start.max(keys.item(&self.range.min, ""));
         if self.range.max < bucket.range.max {
             remaining.end = Some(keys.item(&self.range.max, ""));
         }
         if let Some(position) = after {
-            let behind = keys.behind_item(&position.epk, &position.id);
-            remaining.start = remaining.start.max(behind);
+            let after = keys.after_item(&position.epk, &position.id);
+            remaining.start = remaining.start.max(after);
         }
         loop {
             let chunk = self.view.scan(&remaining, Direction::Forward, ScanLimit::default())?;
@@ -315,14 +314,14 @@ impl Listing<'_> {
         }
     }
 
-    /// Takes one row in; false when the page was full before it.
+    /// Adds one row; false when the page was full before it.
     fn row(&mut self, key: &Bytes, value: &Bytes) -> Result<bool, PartitionError> {
         if self.page.items.len() >= self.items_max || self.rows >= PAGE_ROWS_MAX {
             return Ok(false);
         }
         let item = Item::decode(value)?;
-        let setup = &self.reader.setup;
-        let wanted = !setup.is_expired(&item, self.now) && setup.has_prefix(&item, self.prefix);
+        let config = &self.reader.config;
+        let wanted = !config.is_expired(&item, self.now) && config.has_prefix(&item, self.prefix);
         if wanted && !self.page.items.is_empty() && item.bytes() > self.bytes_left {
             return Ok(false);
         }

@@ -1,7 +1,7 @@
 //! The values that a bucket stores, specified in `docs/formats/partition.md`.
 //!
-//! Each record is *sealed*: a version and a checksum stand before the payload,
-//! so that a damaged or future record is noticed by whoever reads it.
+//! Each record is *sealed*: a version and a checksum precede the payload, so that a damaged
+//! or future record is noticed when it is read.
 
 use bytes::Bytes;
 use model::etag::Etag;
@@ -100,8 +100,8 @@ impl Item {
         Raw::trusted(std::str::from_utf8(&self.text).expect("`decode` takes UTF-8 only"))
     }
 
-    /// Bytes of the client's own members: the text without its system properties,
-    /// which stand at its end, `_rid` first.
+    /// Bytes of the client's own members: the text without its system properties, which are
+    /// at its end, `_rid` first.
     #[must_use]
     pub fn own_bytes(&self) -> u64 {
         const MARK: &[u8] = b"\"_rid\":";
@@ -267,7 +267,7 @@ mod tests {
             let _ = Item::decode(&bytes.clone().into());
             let _ = Head::decode(&bytes);
             let _ = KeyStatistics::decode(&bytes);
-            // The same with a seal that fits, so that the payload is looked at.
+            // The same with a valid seal, so that the payload is parsed.
             let sealed = seal(bytes.into_iter());
             let _ = Item::decode(&sealed);
             let _ = Head::decode(&sealed);

@@ -1,10 +1,10 @@
-//! Bringing items under the indexing policy in force.
+//! Backfill of index entries under a changed indexing policy.
 //!
-//! An item keeps the entries of the policy it was written under, and its record
-//! names that policy. When the policy changes, items are gone through in chunks, each
-//! worked out by the sequencer like a command: the entries that differ are written,
-//! the record names the new policy, and nothing else about the item changes: not its
-//! position, its time or its etag. Going through them again does nothing.
+//! An item keeps the entries of the policy it was written under, and its record names that
+//! policy. When the policy changes, items are rewritten in chunks, each computed by the
+//! sequencer like a command: the entries that differ are written, the record names the new
+//! policy, and nothing else about the item changes: not its position, its time or its etag.
+//! Repeating it changes nothing.
 
 use crate::command::PartitionError;
 use crate::derived::Version;
@@ -17,7 +17,7 @@ impl Partition {
     /// Gives these items the entries of the policy in force.
     pub fn reindex(&mut self, names: &[Position]) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| {
-            let policy_version = writer.setup().policy_version;
+            let policy_version = writer.config().policy_version;
             match writer.find(id)? {
                 Some(old) if old.policy_version != policy_version => {
                     let new = Item { policy_version, ..old.clone() };

@@ -18,7 +18,7 @@ pub(crate) struct Rows<'v> {
     rest: Option<KeyRange>,
     ahead: VecDeque<(Bytes, Bytes)>,
     chunk: usize,
-    /// Rows that were given.
+    /// Rows that were returned.
     pub(crate) read: u64,
 }
 
@@ -40,14 +40,14 @@ impl<'v> Rows<'v> {
         Ok(self.ahead.front())
     }
 
-    /// Leaves out what begins so, if that is what comes next.
+    /// Skips keys with this prefix, if they come next.
     pub(crate) fn skip(&mut self, beginning: &[u8]) {
         let before = self.ahead.len();
         while self.ahead.front().is_some_and(|(key, _)| key.starts_with(beginning)) {
             self.ahead.pop_front();
         }
         if self.ahead.len() < before {
-            // Whoever jumps will most likely jump again.
+            // A skip will most likely be followed by another.
             self.chunk = FIRST_ROWS;
         }
         let Some(rest) = self.rest.as_mut().filter(|_| self.ahead.is_empty()) else { return };
@@ -64,7 +64,7 @@ impl<'v> Rows<'v> {
         self.rest.take_if(|rest| rest.is_empty());
     }
 
-    /// Leaves out what comes before `key`. For ranges that are read forwards.
+    /// Skips what comes before `key`. For ranges that are read forwards.
     pub(crate) fn seek(&mut self, key: &Bytes) {
         while self.ahead.front().is_some_and(|(first, _)| first < key) {
             self.ahead.pop_front();
@@ -74,7 +74,7 @@ impl<'v> Rows<'v> {
             && rest.start < key
         {
             rest.start = key.clone();
-            // Whoever jumps will most likely jump again.
+            // A seek will most likely be followed by another.
             self.chunk = FIRST_ROWS;
             if rest.is_empty() {
                 self.rest = None;

@@ -8,69 +8,72 @@ use bytes::Bytes;
 use model::charge::Work;
 use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
-use storage::{CommitStatus, Store, Stream, Ticket, WriteBatch};
+use storage::{CommitStatus, Store, Ticket, WriteBatch, WriteSession};
 
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, PartitionError, Purpose};
+use crate::config::{Bucket, PartitionConfig};
 use crate::dual_write::Changes;
 use crate::items;
 use crate::key::BucketNumber;
-use crate::numbers::Numbers;
+use crate::ordinal_blocks::OrdinalBlocks;
 use crate::overlay::Overlay;
 use crate::record::Head;
-use crate::setup::{Bucket, Setup};
 use crate::transaction::Transaction;
 use crate::write_set::WriteSet;
 
 /// A partition, open for commands.
 #[derive(Debug)]
 pub struct Partition {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     store: Arc<dyn Store>,
-    stream: Box<dyn Stream>,
+    session: Box<dyn WriteSession>,
     /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
     now: Timestamp,
-    numbers: Numbers,
+    ordinals: OrdinalBlocks,
     overlay: Overlay,
 }
 
-/// The answer to a command, and when it may be told.
+/// The answer to a command, and when it may be given.
 #[derive(Debug)]
 #[must_use = "the answer may be told only after the ticket"]
 pub struct Application {
-    /// What to answer. Also a refusal may rest on writes that are not durable
-    /// yet, so it waits for the ticket as well.
+    /// The answer. Even a refusal may rest on writes that are not durable yet, so it waits
+    /// for the ticket as well.
     pub result: Result<Outcome, CommandError>,
-    /// Resolves when everything that the answer rests on is durable. If it does
-    /// not become durable, the true answer is not known.
+    /// Resolves when everything that the answer rests on is durable. If it does not become
+    /// durable, the true answer is not known.
     pub ticket: Ticket,
 }
 
 impl Partition {
-    /// Reads the heads and continues where the last commit ended.
-    pub fn open(setup: Arc<Setup>, store: Arc<dyn Store>) -> Result<Partition, PartitionError> {
-        let stream = store.stream();
-        let heads = read_heads(&setup, store.as_ref())?;
+    /// Reads the heads and continues after the last commit.
+    pub fn open(
+        config: Arc<PartitionConfig>,
+        store: Arc<dyn Store>,
+    ) -> Result<Partition, PartitionError> {
+        let session = store.write_session();
+        let heads = read_heads(&config, store.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
-        let numbers = Numbers::resume(setup.numbers.clone(), recorded);
+        let ordinals = OrdinalBlocks::resume(config.ordinal_blocks.clone(), recorded);
         let lsn = heads
             .values()
             .map(|head| head.lsn)
             .max()
             .map_or(Lsn::ZERO, Lsn::from_u64)
-            .max(setup.lsn_floor);
+            .max(config.lsn_floor);
         let now =
             Timestamp::from_millis(heads.values().map(|head| head.ts_millis).max().unwrap_or(0));
         Ok(Partition {
-            setup,
+            config,
             store,
-            stream,
+            session,
             heads,
             lsn,
             now,
-            numbers,
+            ordinals,
             overlay: Overlay::default(),
         })
     }
@@ -82,28 +85,30 @@ impl Partition {
     }
 
     #[must_use]
-    pub fn setup(&self) -> &Arc<Setup> {
-        &self.setup
+    pub fn config(&self) -> &Arc<PartitionConfig> {
+        &self.config
     }
 
-    /// Takes a new setup with the same buckets: another policy, more numbers, a
-    /// bucket that begins to move. Buckets to move to are new, so nothing has to
-    /// be read to know them.
-    pub fn reconfigure(&mut self, setup: Arc<Setup>) {
-        assert_eq!(self.setup.buckets, setup.buckets, "buckets change hands only by reopening");
-        let recorded = self.numbers.next();
-        self.numbers = Numbers::resume(setup.numbers.clone(), std::iter::once(recorded));
+    /// Takes a new configuration with the same buckets: another policy, more ordinals, a
+    /// bucket that begins to move. Move targets are new, so nothing has to be read about
+    /// them.
+    pub fn reconfigure(&mut self, config: Arc<PartitionConfig>) {
+        assert_eq!(self.config.buckets, config.buckets, "buckets change hands only by reopening");
+        let recorded = self.ordinals.next();
+        self.ordinals =
+            OrdinalBlocks::resume(config.ordinal_blocks.clone(), std::iter::once(recorded));
         let known = |bucket: &Bucket| self.heads.get(&bucket.number).copied().unwrap_or_default();
-        self.heads = setup.homes().map(|bucket| (bucket.number, known(bucket))).collect();
-        self.setup = setup;
+        self.heads =
+            config.written_buckets().map(|bucket| (bucket.number, known(bucket))).collect();
+        self.config = config;
     }
 
-    /// Works out one command and submits what it writes.
+    /// Executes one command and submits its writes.
     pub fn apply(&mut self, now: Timestamp, command: &Command) -> Application {
         self.apply_as(now, command, Purpose::Any)
     }
 
-    /// The same, for a purpose that may count on a full disk.
+    /// The same, for a purpose that matters on a full disk.
     pub fn apply_as(&mut self, now: Timestamp, command: &Command, purpose: Purpose) -> Application {
         if let Err(problem) = self.recover_if_broken() {
             return Application {
@@ -121,13 +126,13 @@ impl Partition {
         }
     }
 
-    /// What was submitted may have failed since the last command: then all that
-    /// was computed on top of it is void, and the truth is on the disk.
+    /// A submission may have failed since the last command: then everything that was
+    /// computed on top of it is void, and the state is read from the disk again.
     pub(crate) fn recover_if_broken(&mut self) -> Result<(), PartitionError> {
         if self.overlay.settle().is_ok() {
             return Ok(());
         }
-        *self = Partition::open(Arc::clone(&self.setup), Arc::clone(&self.store))?;
+        *self = Partition::open(Arc::clone(&self.config), Arc::clone(&self.store))?;
         Ok(())
     }
 
@@ -137,10 +142,10 @@ impl Partition {
         command: &Command,
     ) -> Result<(WriteBatch, Outcome), CommandError> {
         let refusal = |problem| self.refusal(problem);
-        check_count(&self.setup, command).map_err(refusal)?;
+        check_count(&self.config, command).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
-        let mut gathered = Gathered::new(&self.setup.limits);
+        let mut gathered = Gathered::new(&self.config.limits);
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
             let done = items::perform(&mut tx, operation).and_then(|effect| gathered.add(effect));
@@ -151,11 +156,11 @@ impl Partition {
             })?);
         }
         let now = tx.now;
-        let (Changes { batch, heads }, numbers) = tx.finish();
+        let (Changes { batch, heads }, ordinals) = tx.finish();
         if !batch.is_empty() {
             self.lsn = self.lsn.next();
             self.now = now;
-            self.numbers = numbers;
+            self.ordinals = ordinals;
             self.set_heads(heads);
         }
         Ok((batch, Outcome { lsn: self.lsn, effects }))
@@ -173,13 +178,13 @@ impl Partition {
         command: &'a Command,
     ) -> Result<Transaction<'a>, PartitionError> {
         let epk = &command.location.position;
-        let bucket = self.setup.bucket_of(epk).ok_or(PartitionError::Gone)?;
+        let bucket = self.config.bucket_of(epk).ok_or(PartitionError::Gone)?;
         Ok(Transaction {
-            setup: &self.setup,
+            config: &self.config,
             writer: self.dual_writer(epk)?,
-            place: command.location.place,
+            hash_prefix: command.location.hash_prefix,
             elsewhere: self.bytes_elsewhere(bucket.number),
-            numbers: self.numbers.clone(),
+            ordinals: self.ordinals.clone(),
             lsn: self.lsn.next(),
             now: self.time_of(now, command)?,
             step: 0,
@@ -192,8 +197,8 @@ impl Partition {
 
     pub(crate) fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let staged = self.overlay.stage(&batch);
-        let ticket = self.stream.submit(batch);
-        self.overlay.submitted(staged, ticket.receipt());
+        let ticket = self.session.submit(batch);
+        self.overlay.submitted(staged, ticket.status());
         ticket
     }
 
@@ -214,12 +219,12 @@ impl Partition {
     }
 
     pub(crate) fn next_number(&self) -> u64 {
-        self.numbers.next()
+        self.ordinals.next()
     }
 
-    /// Bytes of all buckets but one, if the partition has a limit; nobody asks otherwise.
+    /// Bytes of all buckets but one, if the partition has a limit; not needed otherwise.
     fn bytes_elsewhere(&self, bucket: BucketNumber) -> u64 {
-        match self.setup.growth {
+        match self.config.growth {
             Growth::Fixed => self.size().bytes.saturating_sub(self.head(bucket).bytes),
             Growth::Unlimited => 0,
         }
@@ -228,20 +233,20 @@ impl Partition {
     /// All items and their bytes, durable or not.
     #[must_use]
     pub fn size(&self) -> Size {
-        let heads = self.setup.buckets.iter().map(|bucket| self.head(bucket.number));
+        let heads = self.config.buckets.iter().map(|bucket| self.head(bucket.number));
         heads.fold(Size::default(), |size, head| Size {
             items: size.items + head.items,
             bytes: size.bytes + head.bytes,
         })
     }
 
-    /// Item numbers that were granted and not given out.
+    /// Ordinals that were allocated to it and not used.
     #[must_use]
-    pub fn numbers_left(&self) -> Vec<Range<u64>> {
-        self.numbers.left()
+    pub fn unused_ordinals(&self) -> Vec<Range<u64>> {
+        self.ordinals.left()
     }
 
-    /// Resolves when all that was submitted so far is durable.
+    /// Resolves when everything submitted so far is durable.
     pub fn barrier(&mut self) -> Ticket {
         if self.overlay.is_empty() {
             Ticket::resolved(CommitStatus::Durable)
@@ -251,7 +256,7 @@ impl Partition {
     }
 }
 
-/// How much a partition holds.
+/// The size of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Size {
     pub items: u64,
@@ -259,12 +264,12 @@ pub struct Size {
     pub bytes: u64,
 }
 
-/// The texts that the operations of a command give back. Each may be an item, so a short
-/// batch could ask for a hundred times as much as an answer can have.
+/// The texts that the operations of a command return. Each may be an item, so a short batch
+/// could ask for a hundred times as much as an answer can have.
 struct Gathered {
     bytes: usize,
     max: usize,
-    /// What was read is given back in any case, and has to fit into an answer.
+    /// What was read is returned in any case, and has to fit into an answer.
     read_bytes: usize,
     read_max: usize,
 }
@@ -284,7 +289,7 @@ impl Gathered {
         if self.bytes > self.max {
             return Err(PartitionError::GivesTooMuch { max: self.max });
         }
-        // One item is an answer however large it is.
+        // A single item is an answer however large it is.
         if self.read_bytes > self.read_max.max(bytes) {
             return Err(PartitionError::GivesTooMuch { max: self.read_max });
         }
@@ -292,8 +297,8 @@ impl Gathered {
     }
 }
 
-fn check_count(setup: &Setup, command: &Command) -> Result<(), PartitionError> {
-    let (count, max) = (command.operations.len(), setup.limits.batch_operations_max);
+fn check_count(config: &PartitionConfig, command: &Command) -> Result<(), PartitionError> {
+    let (count, max) = (command.operations.len(), config.limits.batch_operations_max);
     match count {
         0 => Err(PartitionError::Empty),
         _ if count > max => Err(PartitionError::TooMany { count, max }),
@@ -302,13 +307,13 @@ fn check_count(setup: &Setup, command: &Command) -> Result<(), PartitionError> {
 }
 
 fn read_heads(
-    setup: &Setup,
+    config: &PartitionConfig,
     store: &dyn Store,
 ) -> Result<BTreeMap<BucketNumber, Head>, PartitionError> {
     let view = store.view()?;
-    let read = |bucket: &Bucket| match view.get(&setup.keys(bucket).head())? {
+    let read = |bucket: &Bucket| match view.get(&config.keys(bucket).head())? {
         Some(value) => Ok((bucket.number, Head::decode(&value)?)),
         None => Ok((bucket.number, Head::default())),
     };
-    setup.homes().map(read).collect()
+    config.written_buckets().map(read).collect()
 }

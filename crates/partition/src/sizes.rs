@@ -1,19 +1,19 @@
-//! How much there is, and where: what splits are decided by.
+//! Sizes of buckets and logical partitions: the input of split decisions.
 
 use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::key::{self, Group};
 use crate::read::Reader;
 use crate::record::{Head, KeyStatistics, RecordError};
-use crate::setup::Bucket;
 
 impl Reader {
     /// Each bucket with its head, in the order of the ring.
     pub fn bucket_sizes(&self, view: &dyn View) -> Result<Vec<(Bucket, Head)>, PartitionError> {
         let with_head = |bucket: &Bucket| Ok((bucket.clone(), self.head(view, bucket)?));
-        self.setup().buckets.iter().map(with_head).collect()
+        self.config().buckets.iter().map(with_head).collect()
     }
 
     /// Calls `visit` with each logical partition of a bucket and its size, in the
@@ -24,7 +24,7 @@ impl Reader {
         bucket: &Bucket,
         mut visit: impl FnMut(Epk, KeyStatistics) -> bool,
     ) -> Result<(), PartitionError> {
-        let keys = self.setup().keys_of(bucket.number);
+        let keys = self.config().keys_of(bucket.number);
         let mut range = KeyRange::prefix(&keys.group(Group::Statistics));
         loop {
             let chunk = view.scan(&range, Direction::Forward, ScanLimit::default())?;

@@ -1,11 +1,11 @@
 //! The time of a partition, and setting it back.
 //!
 //! Time never goes back in a partition: the log, the expiry entries and the search for
-//! changes since a time rely on it. So when the clock goes back a little, commands are
-//! given the time of the last one. When it goes back far, it was wrong before: one write
-//! under such a clock would pin `_ts` for years, and with it the TTL of all that follows.
-//! Then what would carry a time is refused, until the clock has come near again or
-//! somebody sets the partition's time back.
+//! changes since a time rely on it. So when the clock goes back a little, commands get the
+//! time of the last one. When it goes back far, it was wrong before: one write under such a
+//! clock would pin `_ts` for years, and with it the TTL of everything that follows. Then
+//! commands that would record a time are refused, until the clock has caught up or an
+//! operator sets the partition's time back.
 
 use std::sync::Arc;
 
@@ -16,21 +16,22 @@ use storage::Ticket;
 
 use crate::bucket_writer::Mark;
 use crate::command::{Command, Operation, PartitionError};
+use crate::config::{Bucket, PartitionConfig};
 use crate::derived::Version;
 use crate::document;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::{Head, Item};
 use crate::sequencer::Partition;
-use crate::setup::{Bucket, Setup};
 
-/// How far a partition's time may be ahead of the clock: what a step of NTP, a drift or a
-/// resumed virtual machine amounts to, and little enough that nobody minds such a `_ts`.
+/// How far a partition's time may be ahead of the clock: as much as a step of NTP, a drift
+/// or a resumed virtual machine amounts to, and little enough that such a `_ts` does no
+/// harm.
 const AHEAD_MS_MAX: u64 = 5 * 60 * 1_000;
 
 impl Partition {
-    /// The time that a command takes place at. One that removes something is always let
-    /// through, at the partition's own time: dropping a container has to work.
+    /// The time of a command. One that removes something is always accepted, at the
+    /// partition's own time: dropping a container has to work.
     pub(crate) fn time_of(
         &self,
         now: Timestamp,
@@ -47,9 +48,9 @@ impl Partition {
         Err(PartitionError::ClockBehind { recorded, now })
     }
 
-    /// Gives those of these items that were written later than `now` the time `now`. Their
-    /// positions stay, and so times still never go back along the log; their etags change.
-    /// Clients are told of no change.
+    /// Sets the time of those of these items that were written later than `now` to `now`.
+    /// Their positions stay, and so times still never go back along the log; their etags
+    /// change. The change feed does not show it.
     pub fn restamp(
         &mut self,
         now: Timestamp,
@@ -57,7 +58,7 @@ impl Partition {
     ) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
             Some(old) if old.ts > now => {
-                let new = restamped(writer.setup(), &old, now);
+                let new = restamped(writer.config(), &old, now);
                 writer.put(Some(&Version::new(id, &old)), &Version::new(id, &new))?;
                 Ok(true)
             }
@@ -69,18 +70,18 @@ impl Partition {
     pub fn reset_time(&mut self, now: Timestamp) -> Result<Ticket, PartitionError> {
         self.recover_if_broken()?;
         let mark = Mark { now: now.min(self.now()), ..self.mark() };
-        let setup = Arc::clone(self.setup());
+        let config = Arc::clone(self.config());
         let written = |bucket: &&Bucket| self.head(bucket.number) != Head::default();
-        let buckets: Vec<&Bucket> = setup.homes().filter(written).collect();
+        let buckets: Vec<&Bucket> = config.written_buckets().filter(written).collect();
         let batch = self.write_heads(buckets, &mark)?;
         self.set_now(mark.now);
         Ok(if batch.is_empty() { self.barrier() } else { self.submit(batch) })
     }
 }
 
-fn restamped(setup: &Setup, old: &Item, now: Timestamp) -> Item {
+fn restamped(config: &PartitionConfig, old: &Item, now: Timestamp) -> Item {
     let mut item = Item { ts: now, text: Bytes::new(), ..old.clone() };
-    let rid = ItemRid::new(setup.container_rid, item.ordinal);
+    let rid = ItemRid::new(config.container_rid, item.ordinal);
     item.text = document::stored(old.json(), rid, &item.etag(), now);
     item
 }

@@ -1,7 +1,7 @@
-//! One command in the making.
+//! The transaction of one command while it is executed.
 //!
-//! Only when all its operations succeeded does a transaction become one batch;
-//! otherwise it is dropped and nothing happened.
+//! Only when all its operations succeed does a transaction become one batch; otherwise it
+//! is dropped and nothing happened.
 
 use bytes::Bytes;
 use model::charge::Written;
@@ -11,23 +11,23 @@ use model::rid::ItemRid;
 
 use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
+use crate::config::PartitionConfig;
 use crate::derived::Version;
 use crate::document::Document;
 use crate::dual_write::{Changes, DualWriter};
-use crate::numbers::Numbers;
+use crate::ordinal_blocks::OrdinalBlocks;
 use crate::record::Item;
-use crate::setup::Setup;
 
-/// One command in the making, in one logical partition.
+/// The transaction of one command, in one logical partition.
 #[derive(Debug)]
 pub(crate) struct Transaction<'a> {
-    pub(crate) setup: &'a Setup,
+    pub(crate) config: &'a PartitionConfig,
     pub(crate) writer: DualWriter<'a>,
-    /// The place of new ordinals.
-    pub(crate) place: HashPrefix,
+    /// The hash prefix of new ordinals.
+    pub(crate) hash_prefix: HashPrefix,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
-    pub(crate) numbers: Numbers,
+    pub(crate) ordinals: OrdinalBlocks,
     pub(crate) lsn: Lsn,
     pub(crate) now: Timestamp,
     /// Position of the current operation in the command.
@@ -35,13 +35,13 @@ pub(crate) struct Transaction<'a> {
 }
 
 impl Transaction<'_> {
-    /// The live item of that id. One that has expired is removed on the way:
-    /// for every client it is gone already, and nobody pays for its removal.
+    /// The live item of that id. An expired one is removed as a side effect: for every
+    /// client it is gone already, and its removal is not charged.
     pub(crate) fn find(&mut self, id: &str) -> Result<Option<Item>, PartitionError> {
         let Some(item) = self.writer.find(id)? else {
             return Ok(None);
         };
-        if self.setup.is_expired(&item, self.now) {
+        if self.config.is_expired(&item, self.now) {
             self.remove(&Version::new(id, &item))?;
             return Ok(None);
         }
@@ -68,20 +68,20 @@ impl Transaction<'_> {
         Ok((item, written))
     }
 
-    /// Whether logical partition and container may grow by what a new version has more.
+    /// Whether logical partition and container may grow by the difference of two versions.
     fn check_room(&self, old_bytes: u64, new_bytes: u64) -> Result<(), PartitionError> {
-        let limits = &self.setup.limits;
+        let limits = &self.config.limits;
         let Some(growth) = new_bytes.checked_sub(old_bytes).filter(|growth| *growth > 0) else {
             return Ok(());
         };
         let max = limits.logical_partition_bytes_max;
         if self.writer.size()?.bytes.saturating_add(growth) > max {
-            return Err(PartitionError::KeyFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::KeyFull { gib: limits.gib_unscaled(max) });
         }
-        let max = limits.partition_bytes_max(self.setup.growth);
+        let max = limits.partition_bytes_max(self.config.growth);
         let stored = self.elsewhere.saturating_add(self.writer.bytes());
         if stored.saturating_add(growth) > max {
-            return Err(PartitionError::ContainerFull { gib: limits.gib_told(max) });
+            return Err(PartitionError::ContainerFull { gib: limits.gib_unscaled(max) });
         }
         Ok(())
     }
@@ -90,10 +90,10 @@ impl Transaction<'_> {
         self.writer.remove(old)
     }
 
-    /// The batch of a command, empty when it only read, and the numbers that are left.
-    pub(crate) fn finish(self) -> (Changes, Numbers) {
-        let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.numbers.next() };
-        (self.writer.finish(&mark), self.numbers)
+    /// The batch of a command, empty when it only read, and the remaining ordinals.
+    pub(crate) fn finish(self) -> (Changes, OrdinalBlocks) {
+        let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.ordinals.next() };
+        (self.writer.finish(&mark), self.ordinals)
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
@@ -103,17 +103,17 @@ impl Transaction<'_> {
             ts: self.now,
             step: self.step,
             own_ttl: document.own_ttl(),
-            policy_version: self.setup.policy_version,
+            policy_version: self.config.policy_version,
             text: Bytes::new(),
         };
-        let rid = ItemRid::new(self.setup.container_rid, ordinal);
+        let rid = ItemRid::new(self.config.container_rid, ordinal);
         item.text = document.stored(rid, &item.etag(), self.now);
         item
     }
 
     fn next_ordinal(&mut self) -> Result<Ordinal, PartitionError> {
-        let number = self.numbers.take().ok_or(PartitionError::OutOfNumbers)?;
-        Ordinal::new(self.place, number).ok_or(PartitionError::OutOfNumbers)
+        let number = self.ordinals.take().ok_or(PartitionError::OutOfOrdinals)?;
+        Ordinal::new(self.hash_prefix, number).ok_or(PartitionError::OutOfOrdinals)
     }
 
     /// A unique value is taken: an error, unless its owner has expired.

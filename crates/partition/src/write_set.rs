@@ -1,4 +1,4 @@
-//! The writes of a command before they are submitted.
+//! The write set of a command: its writes before they are submitted.
 
 use std::collections::BTreeMap;
 

@@ -1,5 +1,5 @@
-//! For everything that `check` promises to notice: one thing out of place in an
-//! otherwise sound bucket, and the finding that names it.
+//! For everything that `check` promises to notice: one inconsistency in an otherwise sound
+//! bucket, and the finding that reports it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -14,7 +14,7 @@ use common::fixture::{self, Container, EPOCH_MILLIS};
 use model::limits::Limits;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
-use partition::{Command, Document, Operation, Partition, Setup, describe_key};
+use partition::{Command, Document, Operation, Partition, PartitionConfig, describe_key};
 use storage::{CommitStatus, Store, WriteBatch, memory};
 
 /// Group tags, and bytes before them in a key (docs/formats/partition.md).
@@ -30,7 +30,7 @@ const LOG: u8 = 0x60;
 
 /// A container with two items of one key and one of another, in different buckets.
 struct Bench {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     store: Arc<dyn Store>,
 }
 
@@ -39,24 +39,24 @@ impl Bench {
         let mut container = Container::keyed("/pk");
         container.unique = vec![vec!["/u".to_owned()]];
         container.default_ttl = Some(-1);
-        let setup = Arc::new(container.setup(3));
+        let config = Arc::new(container.config(3));
         let store = memory::create();
-        let mut partition = Partition::open(Arc::clone(&setup), Arc::clone(&store)).unwrap();
+        let mut partition = Partition::open(Arc::clone(&config), Arc::clone(&store)).unwrap();
         for text in [
             r#"{"id":"one","pk":"a","u":1,"ttl":60}"#,
             r#"{"id":"two","pk":"a","u":2}"#,
             r#"{"id":"three","pk":"b","u":1}"#,
         ] {
             let document = Document::parse(Bytes::from(text), &Limits::default()).unwrap();
-            let key = setup.definition.partition_key().extract(document.json()).unwrap();
-            let location = setup.definition.partition_key().locate(&key).unwrap();
+            let key = config.definition.partition_key().extract(document.json()).unwrap();
+            let location = config.definition.partition_key().locate(&key).unwrap();
             let command = Command { location, operations: vec![Operation::Create { document }] };
             let application = partition.apply(Timestamp::from_millis(EPOCH_MILLIS), &command);
             application.result.unwrap();
             assert_eq!(application.ticket.wait(), CommitStatus::Durable);
         }
-        fixture::assert_clean(&setup, store.as_ref());
-        Bench { setup, store }
+        fixture::assert_clean(&config, store.as_ref());
+        Bench { config, store }
     }
 
     /// The keys of a group that a text describes, in order.
@@ -76,23 +76,23 @@ impl Bench {
             Some(value) => batch.put(key.to_vec(), value.to_vec()),
             None => batch.delete(key.to_vec()),
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(self.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn findings(&self) -> Vec<String> {
-        let report = fixture::check(&self.setup, self.store.as_ref());
+        let report = fixture::check(&self.config, self.store.as_ref());
         assert_eq!(report.is_clean(), report.findings.is_empty());
         report.findings.iter().map(ToString::to_string).collect()
     }
 
-    /// Exactly one finding, and it says `words`.
+    /// Exactly one finding, and it contains `words`.
     #[track_caller]
     fn assert_found(&self, words: &str) {
         let findings = self.findings();
         assert!(findings.len() == 1 && findings[0].contains(words), "{words}? {findings:#?}");
     }
 
-    /// Several findings, and one says `words`.
+    /// Several findings, and one contains `words`.
     #[track_caller]
     fn assert_among(&self, words: &str) {
         let findings = self.findings();
@@ -196,7 +196,7 @@ fn what_belongs_to_no_item_is_named() {
         bench.assert_found(words);
         bench.assert_found("belongs to no item");
     }
-    // An entry of a real item that its text does not ask for.
+    // An entry of a real item that its text does not require.
     let bench = Bench::new();
     let (key, value) = bench.first(INDEX, "");
     bench.write(&flipped(&key, PREFIX_BYTES + 3), Some(&value));
@@ -230,10 +230,10 @@ fn an_item_in_the_wrong_place_is_named() {
     // All keys of one bucket moved to another.
     let bench = Bench::new();
     let (item, _) = bench.first(ITEM, "\"three\"");
-    let other = bench.setup.buckets.iter().map(|bucket| bucket.number.0.to_be_bytes());
+    let other = bench.config.buckets.iter().map(|bucket| bucket.number.0.to_be_bytes());
     let other = other.into_iter().find(|number| *number != item[4..8]).unwrap();
     let taken = bench.keys(HEAD, "").iter().any(|(key, _)| key[4..8] == other);
-    assert!(!taken || bench.setup.buckets.len() > 2, "needs an empty bucket");
+    assert!(!taken || bench.config.buckets.len() > 2, "needs an empty bucket");
     for (key, value) in fixture::dump(bench.store.as_ref()) {
         if key[4..8] == item[4..8] {
             let mut moved = key.to_vec();
@@ -253,7 +253,7 @@ fn an_item_in_the_wrong_place_is_named() {
     // The record of an item under another key.
     let bench = Bench::new();
     let (_, value) = bench.first(ITEM, "\"three\"");
-    let key = bench.setup.definition.partition_key().locate(&PartitionKey::new(["a"])).unwrap();
+    let key = bench.config.definition.partition_key().locate(&PartitionKey::new(["a"])).unwrap();
     let (beside, _) = bench.first(ITEM, "\"two\"");
     let mut place = beside[..beside.len() - "two".len()].to_vec();
     place.extend_from_slice(b"three");
@@ -286,6 +286,6 @@ fn a_wreck_does_not_fill_the_memory() {
         let stray = [&head[..PREFIX_BYTES], &[0x70], &number.to_be_bytes()].concat();
         bench.write(&stray, Some(b""));
     }
-    let report = fixture::check(&bench.setup, bench.store.as_ref());
+    let report = fixture::check(&bench.config, bench.store.as_ref());
     assert_eq!((report.findings.len(), report.findings_count), (100, 300));
 }

@@ -1,8 +1,8 @@
-//! A store that refuses, forgets and does not tell, with many commands in flight.
+//! A store that refuses, forgets and fails silently, with many commands in flight.
 //!
-//! The promises: a command whose ticket says durable is there, a refused one is
-//! not, an unknown one is there wholly or not at all; whatever was computed on
-//! top of a lost command is lost with it; and the partition goes on by itself.
+//! The promises: a command whose ticket resolves as durable is there, a refused one is not,
+//! an unknown one is there wholly or not at all; whatever was computed on top of a lost
+//! command is lost with it; and the partition recovers by itself.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -22,7 +22,7 @@ use common::model::{Model, Request, Stamp};
 use common::traffic::{self, Dice, Shape, Traffic};
 use model::epk::EpkRange;
 use model::position::Timestamp;
-use partition::{Command, Partition, Reader, Setup};
+use partition::{Command, Partition, PartitionConfig, Reader};
 use storage::{CommitStatus, Store, Ticket, WriteBatch};
 use testkit::faulty::{Fault, FaultRates, FaultyStore};
 
@@ -59,7 +59,7 @@ fn from_env(name: &str, default: u64) -> u64 {
     std::env::var(name).map_or(default, |text| text.parse().expect("a number"))
 }
 
-/// A command that was applied and whose fate is not known yet.
+/// A command that was applied and whose status is not known yet.
 struct Pending {
     request: Request,
     now_millis: u64,
@@ -73,7 +73,7 @@ struct Run {
     home: Home,
     faulty: Arc<FaultyStore>,
     gate: Arc<Gate>,
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     partition: Partition,
     traffic: Traffic,
     dice: Dice,
@@ -95,11 +95,11 @@ impl Run {
         let below: Arc<dyn Store> = Arc::<FaultyStore>::clone(&faulty);
         let gate = Gate::new(below);
         gate.hold();
-        let setup = Arc::new(shape.setup());
+        let config = Arc::new(shape.config());
         let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
         let model = Model { rules: shape.rules(), ..Model::default() };
         Run {
-            partition: Partition::open(Arc::clone(&setup), store).unwrap(),
+            partition: Partition::open(Arc::clone(&config), store).unwrap(),
             traffic: Traffic::new(shape, seed),
             dice: Dice::new(!seed),
             confirmed: model.clone(),
@@ -112,11 +112,11 @@ impl Run {
             home,
             faulty,
             gate,
-            setup,
+            config,
         }
     }
 
-    /// Applies some commands, then lets some of what waits reach the store.
+    /// Applies some commands, then lets some of the waiting ones reach the store.
     fn round(&mut self) {
         for _ in 0..1 + self.dice.below(20) {
             self.apply();
@@ -130,7 +130,7 @@ impl Run {
     fn release(&self, count: usize) {
         self.gate.release(count);
         assert_eq!(
-            self.home.store.stream().submit(WriteBatch::new()).wait(),
+            self.home.store.write_session().submit(WriteBatch::new()).wait(),
             CommitStatus::Durable
         );
         self.faulty.forget_lost();
@@ -140,7 +140,7 @@ impl Run {
         self.commands += 1;
         self.now_millis += self.traffic.dice.below(400);
         let request = self.traffic.request(&self.believed);
-        let command: Command = self.traffic.command(&request, &self.setup.limits);
+        let command: Command = self.traffic.command(&request, &self.config.limits);
         let now = Timestamp::from_millis(self.now_millis);
         let application = self.partition.apply(now, &command);
         let mut pending = Pending {
@@ -169,7 +169,7 @@ impl Run {
         self.pending.push_back(pending);
     }
 
-    /// Takes in the fates that are known by now, in order.
+    /// Collects the statuses that are known by now, in order.
     fn settle(&mut self) {
         while let Some(fate) = self.pending.front().and_then(|front| front.ticket.outcome()) {
             let pending = self.pending.pop_front().unwrap();
@@ -194,7 +194,7 @@ impl Run {
         self.acknowledged_lsn = self.acknowledged_lsn.max(pending.lsn.unwrap_or(0));
     }
 
-    /// A command did not become durable. Everything behind it must be refused.
+    /// A command did not become durable. Everything after it must be refused.
     fn break_off(&mut self, unknown: Option<&Pending>) {
         self.release(usize::MAX);
         for behind in self.pending.drain(..) {
@@ -210,7 +210,7 @@ impl Run {
             self.confirm(unknown);
             assert_eq!(stored, contents(&self.confirmed), "half of {:?}", unknown.request);
         }
-        fixture::assert_clean(&self.setup, self.home.store.as_ref());
+        fixture::assert_clean(&self.config, self.home.store.as_ref());
         self.believed = self.confirmed.clone();
     }
 
@@ -218,8 +218,8 @@ impl Run {
     fn stored(&self) -> Vec<(String, String)> {
         let mut container = Shape::Plain.container();
         container.default_ttl = None;
-        let setup = container.reconfigured(&self.setup);
-        let (view, reader) = (self.home.store.view().unwrap(), Reader::new(Arc::new(setup)));
+        let config = container.reconfigured(&self.config);
+        let (view, reader) = (self.home.store.view().unwrap(), Reader::new(Arc::new(config)));
         let now = Timestamp::from_millis(self.now_millis);
         let page = reader
             .list(view.as_ref(), now, (&EpkRange::full(), None), None, (usize::MAX, u64::MAX))
@@ -243,8 +243,8 @@ fn contents(model: &Model) -> Vec<(String, String)> {
     items
 }
 
-/// The answer to a command that only read rests on the writes before it: it must
-/// not be told before they are durable.
+/// The answer to a command that only read rests on the writes before it: it must not be
+/// given before they are durable.
 #[test]
 fn a_read_waits_for_the_writes_it_saw() {
     let mut run = Run::quiet();
@@ -253,7 +253,7 @@ fn a_read_waits_for_the_writes_it_saw() {
     let key = run.pending.back().unwrap().request.key;
     let read = common::model::Step::Read { id: seen, if_none_match: None };
     let request = Request { key, steps: vec![read] };
-    let command = run.traffic.command(&request, &run.setup.limits);
+    let command = run.traffic.command(&request, &run.config.limits);
     let application = run.partition.apply(Timestamp::from_millis(run.now_millis), &command);
     assert!(application.result.is_ok());
     assert_eq!(application.ticket.outcome(), None, "told too early");
@@ -268,7 +268,7 @@ fn a_read_waits_for_the_writes_it_saw() {
 }
 
 impl Run {
-    /// Nothing fails unless it is told to.
+    /// Nothing fails unless the test asks for it.
     fn quiet() -> Run {
         let mut run = Run::new(Backend::Memory, Shape::Plain, SEED_DEFAULT);
         run.faulty = FaultyStore::new(Arc::clone(&run.home.store));
@@ -276,7 +276,7 @@ impl Run {
         run.gate = Gate::new(below);
         run.gate.hold();
         let store: Arc<dyn Store> = Arc::<Gate>::clone(&run.gate);
-        run.partition = Partition::open(Arc::clone(&run.setup), store).unwrap();
+        run.partition = Partition::open(Arc::clone(&run.config), store).unwrap();
         run
     }
 
@@ -300,7 +300,7 @@ fn a_recovery_that_fails_is_tried_again() {
     run.gate.release(usize::MAX);
     run.faulty.fail_reads(1);
     let request = run.pending.back().unwrap().request.clone();
-    let command = run.traffic.command(&request, &run.setup.limits);
+    let command = run.traffic.command(&request, &run.config.limits);
     let now = Timestamp::from_millis(run.now_millis);
     let application = run.partition.apply(now, &command);
     let problem = application.result.unwrap_err().problem;

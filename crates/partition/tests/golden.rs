@@ -2,9 +2,9 @@
 //!
 //! Commands:
 //! - `container pk=PATH[,PATH] [version=1] [unique=PATH,…]… [ttl=N] [indexing=JSON] [buckets=N]
-//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [numbers=FROM..TO]` opens an empty
+//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [ordinals=FROM..TO]` opens an empty
 //!   container in a partition that owns the first N buckets;
-//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `grant FROM..TO`.
+//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `allocate FROM..TO`.
 //! - `create DOC`, `upsert DOC`, `replace DOC [id=ID]`, `delete KEY ID`, `patch KEY ID PATCH`,
 //!   each with `[if-match=ETAG]`, and `peek KEY ID` (a read by the sequencer); `batch KEY STEP…`
 //!   with steps such as `'delete ID'`. `key=KEY` overrides the key of a document. `save=NAME`
@@ -41,8 +41,8 @@ use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey};
 use model::position::{Lsn, Timestamp};
 use partition::{
-    Command, Document, Effect, EtagMatch, Operation, Partition, PartitionError, Patch, Reader,
-    Setup, describe_key,
+    Command, Document, Effect, EtagMatch, Operation, Partition, PartitionConfig, PartitionError,
+    Patch, Reader, describe_key,
 };
 use storage::{CommitStatus, Store, View, Write};
 
@@ -104,7 +104,7 @@ struct World {
 }
 
 struct Open {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     gate: Arc<Gate>,
     partition: Partition,
     /// Keys that were used, by their EPK, to show instead of it.
@@ -131,7 +131,7 @@ impl World {
         match command.name.as_str() {
             "container" => self.create_container(&args),
             "replace_container" => self.replace_container(&args),
-            "grant" => self.grant(&args),
+            "allocate" => self.allocate(&args),
             "create" | "upsert" | "replace" | "delete" | "patch" | "peek" | "batch" => {
                 self.write(&command.name, &args, context)
             }
@@ -156,7 +156,7 @@ impl World {
             default_ttl: args.number("ttl")?,
             indexing: args.key("indexing").map(json),
         };
-        let mut setup = self.container.setup(args.number("buckets")?.unwrap_or(1));
+        let mut config = self.container.config(args.number("buckets")?.unwrap_or(1));
         let mut limits = Limits::default();
         if let Some(bytes) = args.number("item_bytes")? {
             limits.item_bytes_max = bytes;
@@ -164,22 +164,22 @@ impl World {
         if let Some(count) = args.number("operations")? {
             limits.batch_operations_max = count;
         }
-        setup.limits = Arc::new(limits);
-        setup.buckets.truncate(args.number("owns")?.unwrap_or(usize::MAX));
-        setup.lsn_floor = Lsn::from_u64(args.number("floor")?.unwrap_or(0));
-        if let Some(numbers) = args.key("numbers") {
-            setup.numbers = vec![parse_range(numbers)?];
+        config.limits = Arc::new(limits);
+        config.buckets.truncate(args.number("owns")?.unwrap_or(usize::MAX));
+        config.lsn_floor = Lsn::from_u64(args.number("floor")?.unwrap_or(0));
+        if let Some(ordinals) = args.key("ordinals") {
+            config.ordinal_blocks = vec![parse_range(ordinals)?];
         }
         self.finish();
         self.home = Home::new(self.backend);
-        self.open = Some(Open::new(setup, &self.home)?);
+        self.open = Some(Open::new(config, &self.home)?);
         Ok(String::new())
     }
 
-    /// Whatever a script did, nothing may be left that does not add up.
+    /// Whatever a script did, the store must be consistent at its end.
     fn finish(&mut self) {
         if let Some(open) = self.open.take() {
-            fixture::assert_clean(&open.setup, open.gate.as_ref());
+            fixture::assert_clean(&open.config, open.gate.as_ref());
         }
     }
 
@@ -188,16 +188,16 @@ impl World {
         self.container.indexing = args.key("indexing").map(json);
         let container = self.container.clone();
         let open = self.open()?;
-        open.reconfigure(container.reconfigured(&open.setup));
+        open.reconfigure(container.reconfigured(&open.config));
         Ok(String::new())
     }
 
-    fn grant(&mut self, args: &Args) -> Answer {
+    fn allocate(&mut self, args: &Args) -> Answer {
         let block = parse_range(args.position(0)?)?;
         let open = self.open()?;
-        let mut setup = Setup::clone(&open.setup);
-        setup.numbers.push(block);
-        open.reconfigure(setup);
+        let mut config = PartitionConfig::clone(&open.config);
+        config.ordinal_blocks.push(block);
+        open.reconfigure(config);
         Ok(String::new())
     }
 
@@ -262,10 +262,10 @@ impl World {
 
     fn reopen(&mut self) -> Answer {
         let old = self.open.take().ok_or("no container")?;
-        let Open { setup, gate, partition, keys, texts } = old;
+        let Open { config, gate, partition, keys, texts } = old;
         drop((gate, partition));
         self.home.reopen();
-        let new = Open::new(Setup::clone(&setup), &self.home)?;
+        let new = Open::new(PartitionConfig::clone(&config), &self.home)?;
         self.open = Some(Open { keys, texts, ..new });
         Ok(String::new())
     }
@@ -280,25 +280,25 @@ impl World {
 }
 
 impl Open {
-    fn new(setup: Setup, home: &Home) -> Result<Open, PartitionError> {
-        let (setup, gate) = (Arc::new(setup), Gate::new(Arc::clone(&home.store)));
+    fn new(config: PartitionConfig, home: &Home) -> Result<Open, PartitionError> {
+        let (config, gate) = (Arc::new(config), Gate::new(Arc::clone(&home.store)));
         let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
-        let partition = Partition::open(Arc::clone(&setup), store)?;
-        Ok(Open { setup, gate, partition, keys: BTreeMap::new(), texts: Vec::new() })
+        let partition = Partition::open(Arc::clone(&config), store)?;
+        Ok(Open { config, gate, partition, keys: BTreeMap::new(), texts: Vec::new() })
     }
 
-    fn reconfigure(&mut self, setup: Setup) {
-        self.setup = Arc::new(setup);
-        self.partition.reconfigure(Arc::clone(&self.setup));
+    fn reconfigure(&mut self, config: PartitionConfig) {
+        self.config = Arc::new(config);
+        self.partition.reconfigure(Arc::clone(&self.config));
     }
 
     fn locate(&mut self, key: &PartitionKey) -> Result<Location, Box<dyn Error>> {
-        let location = self.setup.definition.partition_key().locate(key)?;
+        let location = self.config.definition.partition_key().locate(key)?;
         self.keys.insert(location.position.to_string(), key.clone());
         Ok(location)
     }
 
-    /// The error is what a client is told about an unacceptable request.
+    /// The error is what a client receives for an unacceptable request.
     fn parse_command(&mut self, name: &str, args: &Args) -> Result<Command, Box<dyn Error>> {
         let (key, operations) = match name {
             "batch" => (Some(args.position(0)?), self.parse_batch(args)?),
@@ -328,7 +328,7 @@ impl Open {
         else {
             return Err("which key?".into());
         };
-        Ok(self.setup.definition.partition_key().extract(document.json())?)
+        Ok(self.config.definition.partition_key().extract(document.json())?)
     }
 
     fn parse_batch(&self, args: &Args) -> Result<Vec<Operation>, Box<dyn Error>> {
@@ -349,7 +349,7 @@ impl Open {
         words: &[&str],
         args: &Args,
     ) -> Result<Operation, Box<dyn Error>> {
-        let limits = &self.setup.limits;
+        let limits = &self.config.limits;
         let (if_match, if_none_match) = (args.etag("if-match"), args.etag("if-none-match"));
         let first = *words.first().ok_or("which item?")?;
         if matches!(name, "create" | "upsert" | "replace") {
@@ -374,7 +374,7 @@ impl Open {
     }
 
     fn reader(&self) -> Reader {
-        Reader::new(Arc::clone(&self.setup))
+        Reader::new(Arc::clone(&self.config))
     }
 
     fn view(&self) -> Result<Box<dyn View>, PartitionError> {
@@ -382,7 +382,7 @@ impl Open {
     }
 
     fn list(&mut self, args: &Args, now: Timestamp) -> Answer {
-        let definition = Arc::clone(&self.setup.definition);
+        let definition = Arc::clone(&self.config.definition);
         let key = args.positions().next().map(parse_key).transpose()?;
         let range = match &key {
             Some(key) => definition.partition_key().prefix_range(key)?,
@@ -429,8 +429,11 @@ impl Open {
 
     fn heads(&mut self) -> Answer {
         let mut output = format!("partition lsn {}\n", self.partition.lsn());
-        for bucket in &self.setup.buckets {
-            let alone = Setup { buckets: vec![bucket.clone()], ..Setup::clone(&self.setup) };
+        for bucket in &self.config.buckets {
+            let alone = PartitionConfig {
+                buckets: vec![bucket.clone()],
+                ..PartitionConfig::clone(&self.config)
+            };
             let head = Reader::new(Arc::new(alone)).size(self.view()?.as_ref())?;
             let seconds = head.ts_millis.saturating_sub(EPOCH_MILLIS) / 1000;
             let bucket = bucket.number.0;
@@ -455,7 +458,7 @@ impl Open {
     }
 
     fn check(&mut self) -> Answer {
-        let report = fixture::check(&self.setup, self.gate.as_ref());
+        let report = fixture::check(&self.config, self.gate.as_ref());
         let mut output = format!(
             "items {} bytes {} keys {} index entries {}\n",
             report.items, report.bytes, report.logical_partitions, report.index_entries
@@ -480,7 +483,7 @@ impl Open {
         if output.is_empty() { "  nothing written\n".to_owned() } else { output }
     }
 
-    /// A key in words, with partition keys for EPKs and names for paths.
+    /// A key as text, with partition keys for EPKs and names for paths.
     fn show_key(&self, key: &[u8]) -> String {
         let mut words = describe_key(key);
         for (epk, key) in self.keys.iter().filter(|(epk, _)| !epk.is_empty()) {
@@ -497,7 +500,7 @@ impl Open {
 
     fn explain(&self, entry: &[u8]) -> String {
         let mut meaning = String::new();
-        let plans = self.setup.plans.values();
+        let plans = self.config.plans.values();
         for (plan, text) in plans.flat_map(|plan| self.texts.iter().map(move |text| (plan, text))) {
             meaning =
                 plan.explain(Raw::trusted(std::str::from_utf8(text).unwrap()), entry).unwrap();

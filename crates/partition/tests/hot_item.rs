@@ -1,4 +1,4 @@
-//! One item that everybody changes at the same time.
+//! One item that many clients change at the same time.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -16,7 +16,9 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Timestamp;
-use partition::{Application, Command, Document, Operation, Partition, Patch, Reader, Setup};
+use partition::{
+    Application, Command, Document, Operation, Partition, PartitionConfig, Patch, Reader,
+};
 use runtime::{Runtime, TaskHandle};
 use storage::local::LocalConfig;
 use storage::{CommitStatus, Store, Ticket};
@@ -27,14 +29,14 @@ const INCREMENTS: u64 = THREADS * INCREMENTS_EACH;
 
 /// A counter in a container of its own.
 struct Counter {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     partition: Partition,
     increment: Command,
 }
 
 impl Counter {
     fn create(store: Arc<dyn Store>) -> Counter {
-        let setup = Arc::new(Container::keyed("/pk").setup(1));
+        let config = Arc::new(Container::keyed("/pk").config(1));
         let limits = Limits::default();
         let body = Bytes::from(r#"{"id":"counter","pk":"x","n":0}"#);
         let document = Document::parse(body, &limits).unwrap();
@@ -42,17 +44,17 @@ impl Counter {
         let patch = Patch::parse(&request, &limits).unwrap();
         let id = ItemId::parse("counter").unwrap();
         let command =
-            |operation| Command { location: location(&setup), operations: vec![operation] };
+            |operation| Command { location: location(&config), operations: vec![operation] };
         let create = command(Operation::Create { document });
         let increment = command(Operation::Patch { id, patch, if_match: None });
-        let mut partition = Partition::open(Arc::clone(&setup), store).unwrap();
+        let mut partition = Partition::open(Arc::clone(&config), store).unwrap();
         assert_eq!(apply(&mut partition, &create).ticket.wait(), CommitStatus::Durable);
-        Counter { setup, partition, increment }
+        Counter { config, partition, increment }
     }
 }
 
-fn location(setup: &Setup) -> Location {
-    setup.definition.partition_key().locate(&PartitionKey::new(["x"])).unwrap()
+fn location(config: &PartitionConfig) -> Location {
+    config.definition.partition_key().locate(&PartitionKey::new(["x"])).unwrap()
 }
 
 fn apply(partition: &mut Partition, command: &Command) -> Application {
@@ -61,13 +63,13 @@ fn apply(partition: &mut Partition, command: &Command) -> Application {
     application
 }
 
-/// What clients read, and that nothing else is out of order.
-fn value(setup: &Arc<Setup>, store: &dyn Store) -> String {
-    fixture::assert_clean(setup, store);
+/// What clients read, after a check of the store.
+fn value(config: &Arc<PartitionConfig>, store: &dyn Store) -> String {
+    fixture::assert_clean(config, store);
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(EPOCH_MILLIS));
-    let reader = Reader::new(Arc::clone(setup));
+    let reader = Reader::new(Arc::clone(config));
     let item =
-        reader.find(view.as_ref(), now, &location(setup).position, "counter").unwrap().unwrap();
+        reader.find(view.as_ref(), now, &location(config).position, "counter").unwrap().unwrap();
     item.json().get("n").unwrap().text().to_owned()
 }
 
@@ -82,20 +84,19 @@ fn a_hot_item_does_not_wait_for_the_disk() {
     gate.hold();
     let tickets: Vec<Ticket> =
         (0..INCREMENTS).map(|_| apply(&mut counter.partition, &counter.increment).ticket).collect();
-    assert_eq!(value(&counter.setup, gate.as_ref()), "0");
+    assert_eq!(value(&counter.config, gate.as_ref()), "0");
     assert!(tickets.iter().all(|ticket| ticket.outcome().is_none()));
     assert_eq!(gate.release(usize::MAX), tickets.len());
     assert!(tickets.into_iter().all(|ticket| ticket.wait() == CommitStatus::Durable));
-    assert_eq!(value(&counter.setup, gate.as_ref()), INCREMENTS.to_string());
+    assert_eq!(value(&counter.config, gate.as_ref()), INCREMENTS.to_string());
 }
 
-/// Commands are applied one after the other, but nobody holds the partition while
-/// waiting for the disk. How many share a sync depends on the disk, so that is
-/// only printed.
+/// Commands are applied one after the other, but the partition is not locked while a client
+/// waits for the disk. How many share a sync depends on the disk, so that is only printed.
 #[test]
 fn no_increment_of_many_threads_is_lost() {
     let home = Home::with_config(Backend::Local, LocalConfig::default());
-    let Counter { setup, partition, increment } = Counter::create(Arc::clone(&home.store));
+    let Counter { config, partition, increment } = Counter::create(Arc::clone(&home.store));
     let (partition, increment) = (Arc::new(Mutex::new(partition)), Arc::new(increment));
     let before = home.store.counters();
     let threads: Vec<TaskHandle> = (0..THREADS)
@@ -111,7 +112,7 @@ fn no_increment_of_many_threads_is_lost() {
         })
         .collect();
     threads.into_iter().for_each(|thread| thread.join().unwrap());
-    assert_eq!(value(&setup, home.store.as_ref()), INCREMENTS.to_string());
+    assert_eq!(value(&config, home.store.as_ref()), INCREMENTS.to_string());
     assert_eq!(partition.lock().unwrap().lsn().get(), INCREMENTS + 1);
     let syncs = home.store.counters().syncs - before.syncs;
     println!("{INCREMENTS} increments of one item with {syncs} syncs");

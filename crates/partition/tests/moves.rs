@@ -1,4 +1,5 @@
-//! Whatever writes items while their bucket moves, writes them to the move target too.
+//! Whatever writes items while their bucket moves must write them to the move target too
+//! (dual write).
 //!
 //! Each writer of the partition runs once while nothing, some or all of the bucket has
 //! been copied. The old bucket and the new ones must agree afterwards, key by key.
@@ -20,8 +21,8 @@ use model::name::ItemId;
 use model::partition_key::{Location, PartitionKey};
 use model::position::Timestamp;
 use partition::{
-    Bucket, BucketNumber, Command, Copied, Document, Move, Operation, Partition, Patch, Position,
-    Reader, Setup,
+    Bucket, BucketNumber, Command, Copied, Document, Move, Operation, Partition, PartitionConfig,
+    Patch, Position, Reader,
 };
 use storage::{CommitStatus, Store, memory};
 
@@ -36,7 +37,7 @@ const SOURCE: BucketNumber = BucketNumber(0);
 const WRITTEN: u64 = EPOCH_MILLIS + 60_000;
 const LATER: u64 = WRITTEN + 60_000;
 
-/// Something that writes items, and its name.
+/// A function that writes items, and its name.
 type Writer = (&'static str, fn(&mut World));
 
 const WRITERS: [Writer; 12] = [
@@ -65,7 +66,7 @@ const WRITERS: [Writer; 12] = [
         let mut container = container();
         container.indexing =
             Some(json(r#"{"includedPaths":[{"path":"/n/?"}],"excludedPaths":[{"path":"/*"}]}"#));
-        world.reconfigure(container.reconfigured(&world.setup));
+        world.reconfigure(container.reconfigured(&world.config));
         let names = world.names();
         let reindexed = world.partition.reindex(&names);
         world.wait(reindexed.unwrap());
@@ -113,7 +114,7 @@ fn copies_are_made_once() {
 
 /// A partition of one bucket with the keys `x` and `y`.
 struct World {
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     store: Arc<dyn Store>,
     partition: Partition,
 }
@@ -127,9 +128,9 @@ fn container() -> Container {
 
 impl World {
     fn new() -> World {
-        let (setup, store) = (Arc::new(container().setup(1)), memory::create());
-        let partition = Partition::open(Arc::clone(&setup), Arc::clone(&store)).unwrap();
-        let mut world = World { setup, store, partition };
+        let (config, store) = (Arc::new(container().config(1)), memory::create());
+        let partition = Partition::open(Arc::clone(&config), Arc::clone(&store)).unwrap();
+        let mut world = World { config, store, partition };
         for (key, text) in [
             ("x", r#"{"id":"a","pk":"x","u":1,"n":1}"#),
             ("x", r#"{"id":"b","pk":"x","u":2,"n":2}"#),
@@ -142,7 +143,7 @@ impl World {
     }
 
     fn locate(&self, key: &str) -> Location {
-        self.setup.definition.partition_key().locate(&PartitionKey::new([key])).unwrap()
+        self.config.definition.partition_key().locate(&PartitionKey::new([key])).unwrap()
     }
 
     fn apply(&mut self, key: &str, operations: impl Into<Vec<Operation>>) {
@@ -156,30 +157,30 @@ impl World {
         assert_eq!(application.ticket.wait(), CommitStatus::Durable);
     }
 
-    fn reconfigure(&mut self, setup: Setup) {
-        self.setup = Arc::new(setup);
-        self.partition.reconfigure(Arc::clone(&self.setup));
+    fn reconfigure(&mut self, config: PartitionConfig) {
+        self.config = Arc::new(config);
+        self.partition.reconfigure(Arc::clone(&self.config));
     }
 
     /// Cuts the bucket between the two keys.
     fn begin_move(&mut self) {
         let cut = self.locate("x").position.max(self.locate("y").position);
-        let EpkRange { min, max } = self.setup.buckets[0].range.clone();
+        let EpkRange { min, max } = self.config.buckets[0].range.clone();
         let low = EpkRange { min, max: cut.clone() };
         let into = vec![
             Bucket { number: BucketNumber(1), range: low },
             Bucket { number: BucketNumber(2), range: EpkRange { min: cut, max } },
         ];
         let moves = vec![Move { from: SOURCE, into }];
-        self.reconfigure(Setup { moves, ..self.setup.as_ref().clone() });
+        self.reconfigure(PartitionConfig { moves, ..self.config.as_ref().clone() });
     }
 
     fn names(&self) -> Vec<Position> {
-        let (view, reader) = (self.store.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
+        let (view, reader) = (self.store.view().unwrap(), Reader::new(Arc::clone(&self.config)));
         reader.names(view.as_ref(), SOURCE, None, usize::MAX).unwrap()
     }
 
-    /// Copies the first items; says how many were written, and their bytes.
+    /// Copies the first items; returns how many were written, and their bytes.
     fn copy(&mut self, max: usize) -> (u64, u64) {
         let names: Vec<Position> = self.names().into_iter().take(max).collect();
         let copied = self.partition.copy(&names).unwrap();
@@ -190,7 +191,7 @@ impl World {
 
     fn wait(&self, copied: Copied) {
         assert_eq!(copied.ticket.wait(), CommitStatus::Durable);
-        fixture::assert_clean(&self.setup, self.store.as_ref());
+        fixture::assert_clean(&self.config, self.store.as_ref());
     }
 
     fn bucket_rows(&self, of: impl Fn(BucketNumber) -> bool) -> Vec<(Bytes, Bytes)> {
@@ -210,10 +211,11 @@ impl World {
 
     /// Nothing is in a target that is not in the moving bucket as well, in the same version.
     fn assert_target_repeats_source(&self) {
-        fixture::assert_clean(&self.setup, self.store.as_ref());
+        fixture::assert_clean(&self.config, self.store.as_ref());
         let source = self.rows(true);
         for (key, value) in self.rows(false) {
-            // Sizes differ until all has been copied; the check above has counted them.
+            // Sizes differ until everything has been copied; the check above has counted
+            // them.
             let is_size = key[0] == STATISTICS;
             assert!(is_size || source.contains(&(key.clone(), value)), "stale: {key:?}");
         }
@@ -222,7 +224,7 @@ impl World {
     fn end_move(&mut self) {
         let complete = self.partition.complete_move(SOURCE).unwrap();
         assert_eq!(complete.expect("all was copied").wait(), CommitStatus::Durable);
-        fixture::assert_clean(&self.setup, self.store.as_ref());
+        fixture::assert_clean(&self.config, self.store.as_ref());
     }
 }
 

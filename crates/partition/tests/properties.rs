@@ -1,10 +1,10 @@
-//! Random commands against a map of bodies.
+//! Random commands against a reference model.
 //!
 //! The same commands run on every backend, one at a time and with many in
 //! flight, with and without restarts: the answers must be the model's, and the
 //! stores must end up the same to the byte.
 //!
-//! `ORRERY_COMMANDS` sets how many commands each run has, `ORRERY_SEED` which.
+//! `ORRERY_COMMANDS` sets the number of commands of each run, `ORRERY_SEED` the seed.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "shared between tests, each uses a part")]
@@ -28,14 +28,15 @@ use model::json::{Raw, Value};
 use model::name::ItemId;
 use model::position::Timestamp;
 use partition::{
-    Application, Bucket, BucketNumber, Move, Partition, PartitionError, Position, Reader, Setup,
+    Application, Bucket, BucketNumber, Move, Partition, PartitionConfig, PartitionError, Position,
+    Reader,
 };
 use storage::{CommitStatus, Store, Ticket, WriteBatch};
 
 const COMMANDS_DEFAULT: u64 = 1_000;
 const SEED_DEFAULT: u64 = 20_200_101;
 
-/// One way to run the commands.
+/// A configuration of a run.
 #[derive(Clone, Copy, Debug)]
 struct Way {
     backend: Backend,
@@ -90,8 +91,8 @@ fn assert_same(one: &[(Bytes, Bytes)], other: &[(Bytes, Bytes)]) {
     assert_eq!(one.len(), other.len());
 }
 
-/// The rows without the numbers of their buckets and without heads: what must be
-/// there whatever moved.
+/// The rows without the numbers of their buckets and without heads: the same whatever
+/// moved.
 fn homeless(rows: &[(Bytes, Bytes)]) -> Vec<(Bytes, Bytes)> {
     const HEAD: u8 = 1;
     const PREFIX_BYTES: usize = 8;
@@ -109,7 +110,7 @@ struct Run {
     dice: Dice,
     home: Home,
     gate: Arc<Gate>,
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     partition: Partition,
     model: Model,
     now_millis: u64,
@@ -123,15 +124,15 @@ struct Run {
 impl Run {
     fn new(shape: Shape, way: Way, seed: u64) -> Run {
         let home = Home::new(way.backend);
-        let setup = Arc::new(shape.setup());
-        let (gate, partition) = open(&home, &setup, way);
+        let config = Arc::new(shape.config());
+        let (gate, partition) = open(&home, &config, way);
         Run {
             way,
             traffic: Traffic::new(shape, seed),
             dice: Dice::new(!seed),
             home,
             gate,
-            setup,
+            config,
             partition,
             model: Model { rules: shape.rules(), ..Model::default() },
             now_millis: EPOCH_MILLIS,
@@ -155,7 +156,7 @@ impl Run {
         }
         let request = self.traffic.request(&self.model);
         let now = self.skewed_now();
-        let command = self.traffic.command(&request, &self.setup.limits);
+        let command = self.traffic.command(&request, &self.config.limits);
         let application = self.partition.apply(Timestamp::from_millis(now), &command);
         self.compare(at, now, &request, &application);
         self.tickets.push_back(application.ticket);
@@ -192,14 +193,14 @@ impl Run {
         ];
         container.indexing = dice.chance(700).then(|| json(dice.pick(&policies)));
         self.model.rules.default_ttl = container.default_ttl;
-        let limits = Arc::clone(&self.setup.limits);
-        self.setup = Arc::new(Setup { limits, ..container.reconfigured(&self.setup) });
-        self.partition.reconfigure(Arc::clone(&self.setup));
+        let limits = Arc::clone(&self.config.limits);
+        self.config = Arc::new(PartitionConfig { limits, ..container.reconfigured(&self.config) });
+        self.partition.reconfigure(Arc::clone(&self.config));
     }
 
     /// One step of moving a bucket: begin, copy a few items, or end.
     fn move_on(&mut self) {
-        let Some(moving) = self.setup.moves.first().cloned() else {
+        let Some(moving) = self.config.moves.first().cloned() else {
             self.begin_move();
             return;
         };
@@ -212,16 +213,16 @@ impl Run {
         let copied = self.partition.copy(&names).unwrap();
         self.drain();
         assert_eq!(copied.ticket.wait(), CommitStatus::Durable);
-        fixture::assert_clean(&self.setup, self.gate.as_ref());
+        fixture::assert_clean(&self.config, self.gate.as_ref());
     }
 
     /// Cuts a bucket at one of the keys in it.
     fn begin_move(&mut self) {
-        let bucket = self.dice.pick(&self.setup.buckets);
+        let bucket = self.dice.pick(&self.config.buckets);
         let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.position.clone()).collect();
         let inside = |epk: &Epk| bucket.range.contains(epk) && *epk != bucket.range.min;
         let Some(cut) = keys.into_iter().find(inside) else { return };
-        let next = 1 + self.setup.buckets.iter().map(|bucket| bucket.number.0).max().unwrap();
+        let next = 1 + self.config.buckets.iter().map(|bucket| bucket.number.0).max().unwrap();
         let part = |number, min: &Epk, max: &Epk| Bucket {
             number: BucketNumber(number),
             range: EpkRange { min: min.clone(), max: max.clone() },
@@ -229,15 +230,15 @@ impl Run {
         let EpkRange { min, max } = &bucket.range;
         let into = vec![part(next, min, &cut), part(next + 1, &cut, max)];
         let moves = vec![Move { from: bucket.number, into }];
-        self.setup = Arc::new(Setup { moves, ..self.setup.as_ref().clone() });
-        self.partition.reconfigure(Arc::clone(&self.setup));
+        self.config = Arc::new(PartitionConfig { moves, ..self.config.as_ref().clone() });
+        self.partition.reconfigure(Arc::clone(&self.config));
         self.list_uncopied(bucket.number);
     }
 
-    /// What was submitted before the move was known must be seen by the listing.
+    /// The listing must see what was submitted before the move was known.
     fn list_uncopied(&mut self, bucket: BucketNumber) {
         self.drain();
-        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
+        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.config)));
         self.uncopied = reader.names(view.as_ref(), bucket, None, usize::MAX).unwrap();
     }
 
@@ -245,14 +246,14 @@ impl Run {
         let complete = self.partition.complete_move(moving.from).unwrap();
         self.drain();
         assert_eq!(complete.expect("all was copied").wait(), CommitStatus::Durable);
-        let mut setup = self.setup.as_ref().clone();
-        setup.moves.clear();
-        let at = setup.buckets.iter().position(|bucket| bucket.number == moving.from).unwrap();
-        setup.buckets.splice(at..=at, moving.into.iter().cloned());
-        self.setup = Arc::new(setup);
+        let mut config = self.config.as_ref().clone();
+        config.moves.clear();
+        let at = config.buckets.iter().position(|bucket| bucket.number == moving.from).unwrap();
+        config.buckets.splice(at..=at, moving.into.iter().cloned());
+        self.config = Arc::new(config);
         self.remove_bucket(moving.from);
         self.partition =
-            Partition::open(Arc::clone(&self.setup), Arc::clone(&self.gate) as Arc<dyn Store>)
+            Partition::open(Arc::clone(&self.config), Arc::clone(&self.gate) as Arc<dyn Store>)
                 .unwrap();
         assert_eq!(self.partition.lsn().get(), self.model.commits);
     }
@@ -263,7 +264,7 @@ impl Run {
         for (key, _) in fixture::dump(self.gate.as_ref()).into_iter().filter(|(key, _)| dead(key)) {
             batch.delete(key);
         }
-        let ticket = self.gate.stream().submit(batch);
+        let ticket = self.gate.write_session().submit(batch);
         self.drain();
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
@@ -272,14 +273,14 @@ impl Run {
         self.drain();
         // Nothing may hold on to the old store.
         let placeholder = Gate::new(storage::memory::create());
-        self.partition = Partition::open(Arc::clone(&self.setup), placeholder.clone()).unwrap();
+        self.partition = Partition::open(Arc::clone(&self.config), placeholder.clone()).unwrap();
         self.gate = placeholder;
         self.home.reopen();
-        let (gate, partition) = open(&self.home, &self.setup, self.way);
+        let (gate, partition) = open(&self.home, &self.config, self.way);
         assert_eq!(partition.lsn().get(), self.model.commits);
         (self.gate, self.partition) = (gate, partition);
-        // A copier starts over: it is not told how far it had come.
-        if let Some(from) = self.setup.moves.first().map(|moving| moving.from) {
+        // A copier starts over: its progress is not remembered.
+        if let Some(from) = self.config.moves.first().map(|moving| moving.from) {
             self.list_uncopied(from);
         }
     }
@@ -353,7 +354,7 @@ impl Run {
         let view = self.gate.view().unwrap();
         let (epk, id) = (&self.traffic.location(key).position, ItemId::parse(id).unwrap());
         let now = Timestamp::from_millis(self.now_millis);
-        let reader = Reader::new(Arc::clone(&self.setup));
+        let reader = Reader::new(Arc::clone(&self.config));
         let read = reader.read(view.as_ref(), now, (epk, &id), None);
         match (read, self.model.live(key, id.as_str(), now.secs())) {
             (Err(PartitionError::NotFound), None) => {}
@@ -368,9 +369,9 @@ impl Run {
         }
     }
 
-    /// Compares all that can be read, and returns everything that is stored.
+    /// Compares everything that can be read, and returns everything that is stored.
     fn finish(mut self) -> Vec<(Bytes, Bytes)> {
-        while !self.setup.moves.is_empty() {
+        while !self.config.moves.is_empty() {
             self.move_on();
         }
         self.drain();
@@ -379,13 +380,13 @@ impl Run {
         }
         self.compare_listing();
         self.compare_sizes();
-        fixture::assert_clean(&self.setup, self.gate.as_ref());
+        fixture::assert_clean(&self.config, self.gate.as_ref());
         fixture::dump(self.gate.as_ref())
     }
 
     fn compare_listing(&self) {
         let (view, now) = (self.gate.view().unwrap(), Timestamp::from_millis(self.now_millis));
-        let reader = Reader::new(Arc::clone(&self.setup));
+        let reader = Reader::new(Arc::clone(&self.config));
         let mut listed = BTreeSet::new();
         let mut after = None;
         loop {
@@ -411,7 +412,7 @@ impl Run {
 
     /// Sizes count what is stored, also what has expired.
     fn compare_sizes(&self) {
-        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.setup)));
+        let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.config)));
         let (mut items, mut bytes) = (0, 0);
         for (key, location) in self.traffic.keys() {
             let stored = reader.key_statistics(view.as_ref(), &location.position).unwrap();
@@ -427,17 +428,17 @@ impl Run {
     }
 }
 
-fn open(home: &Home, setup: &Arc<Setup>, way: Way) -> (Arc<Gate>, Partition) {
+fn open(home: &Home, config: &Arc<PartitionConfig>, way: Way) -> (Arc<Gate>, Partition) {
     let gate = Gate::new(Arc::clone(&home.store));
     // Memory is durable at once; to have something in flight it must be held back.
     if way.backend == Backend::Memory && way.in_flight > 0 {
         gate.hold();
     }
     let store: Arc<dyn Store> = Arc::<Gate>::clone(&gate);
-    (gate, Partition::open(Arc::clone(setup), store).unwrap())
+    (gate, Partition::open(Arc::clone(config), store).unwrap())
 }
 
-/// A patch leaves the same bytes behind as reading, editing and replacing.
+/// A patch leaves the same bytes as reading, editing and replacing.
 #[test]
 fn a_patch_is_a_read_an_edit_and_a_replace() {
     let seed = from_env("ORRERY_SEED", SEED_DEFAULT);
@@ -467,16 +468,16 @@ fn a_patch_is_a_read_an_edit_and_a_replace() {
 
 /// What is stored after creating `body` and then doing `step`.
 fn after(traffic: &Traffic, body: &Value, step: &Step) -> Result<Vec<(Bytes, Bytes)>, String> {
-    let setup = Arc::new(Shape::Plain.setup());
+    let config = Arc::new(Shape::Plain.config());
     let store = storage::memory::create();
-    let mut partition = Partition::open(Arc::clone(&setup), Arc::clone(&store)).unwrap();
+    let mut partition = Partition::open(Arc::clone(&config), Arc::clone(&store)).unwrap();
     for (step, seconds) in [(&Step::Create { body: body.clone() }, 0), (step, 1)] {
         let request = Request { key: 0, steps: vec![step.clone()] };
         let now = Timestamp::from_millis(EPOCH_MILLIS + seconds * 1000);
-        let application = partition.apply(now, &traffic.command(&request, &setup.limits));
+        let application = partition.apply(now, &traffic.command(&request, &config.limits));
         application.result.map_err(|error| error.to_string())?;
         assert_eq!(application.ticket.wait(), CommitStatus::Durable);
     }
-    fixture::assert_clean(&setup, store.as_ref());
+    fixture::assert_clean(&config, store.as_ref());
     Ok(fixture::dump(store.as_ref()))
 }

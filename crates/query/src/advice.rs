@@ -1,26 +1,26 @@
 //! Advice on how a query could be written to cost less, as the service gives it.
 //!
-//! It is about what the text says and nothing else: neither data nor policy count, so some
-//! of it may not help. Clients know the words for each piece of advice by its number.
+//! It depends on the text alone: neither data nor policy count, so some of it may not help.
+//! Clients have the wording of each piece of advice by its number.
 
 use crate::syntax::{
     BinaryOp, Child, Collection, Expr, ExprKind, From, OrderKeys, Select, Selection,
 };
 
-/// A way to write a query that tends to cost more than another.
+/// A construct that tends to cost more than another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Advice {
     /// `ARRAY_CONTAINS` of a part of an object, instead of EXISTS.
     PartialArrayContains,
     /// DISTINCT over a JOIN, instead of EXISTS.
     DistinctJoin,
-    /// `CONTAINS`, where the text may have to begin so.
+    /// `CONTAINS`, where a prefix test may suffice.
     Contains,
-    /// `STARTSWITH` and `StringEquals` in any case, instead of a computed property.
+    /// `STARTSWITH` and `StringEquals` ignoring case, instead of a computed property.
     CaselessBeginning,
-    /// `ENDSWITH` in any case, instead of a computed property.
+    /// `ENDSWITH` ignoring case, instead of a computed property.
     CaselessEnd,
-    /// GROUP BY something else than a place, instead of a computed property.
+    /// GROUP BY something other than a path, instead of a computed property.
     GroupByExpression,
     /// A comparison with `UPPER` or `LOWER`, instead of a computed property.
     ComparedCase,
@@ -49,8 +49,8 @@ impl Advice {
     }
 }
 
-/// What can be said about a query, each only once: filters first, what is selected last, as
-/// the query runs.
+/// The advice for a query, each piece only once: filters first, the select list last, in
+/// the order of execution.
 pub(crate) fn advice(select: &Select) -> Vec<Advice> {
     let mut found = Vec::new();
     on_select(select, &mut found);
@@ -133,7 +133,7 @@ fn changes_case(expr: &Expr) -> bool {
     ["UPPER", "LOWER"].iter().any(|function| name.text.eq_ignore_ascii_case(function))
 }
 
-/// Whether it is a value as it stands in an item.
+/// Whether it is a path of an item.
 fn is_place(expr: &Expr) -> bool {
     if let ExprKind::Member(base, _) | ExprKind::Index(base, _) = expr.kind() {
         return is_place(base);

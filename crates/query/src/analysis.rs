@@ -22,7 +22,7 @@ mod inverse;
 mod plain;
 mod signature;
 
-pub(crate) use constraint::{Constraint, ErrorLocation, Root, member_domain};
+pub(crate) use constraint::{Constraint, Root, ValuePath, member_domain};
 pub(crate) use domain::{Domain, Span, Values};
 
 use std::cell::{Cell, RefCell};
@@ -42,7 +42,7 @@ const DEPTH_MAX: usize = 40;
 /// What a slot stands for.
 #[derive(Clone, Debug)]
 enum Meaning<'p> {
-    ErrorLocation(ErrorLocation),
+    Path(ValuePath),
     Expr(&'p Expr),
     Values(Domain),
 }
@@ -161,25 +161,21 @@ impl<'p> Analysis<'p> {
     }
 
     fn of_source(&self, source: &'p Source) -> Constraint {
-        let own = |place: ErrorLocation| {
-            source.steps.iter().fold(place, |place, key| place.to(key.clone()))
-        };
+        let own =
+            |place: ValuePath| source.steps.iter().fold(place, |place, key| place.to(key.clone()));
         let place = match &source.origin {
-            Origin::Container => own(ErrorLocation::new(Root::Document)),
+            Origin::Container => own(ValuePath::new(Root::Document)),
             Origin::Slot(slot) => match self.meaning(*slot) {
-                Some(Meaning::ErrorLocation(place)) => own(place),
+                Some(Meaning::Path(place)) => own(place),
                 meaning => return self.of_value(source, meaning),
             },
             Origin::Block(block) => return self.of_rows(source, block),
         };
         if source.iterates {
-            self.mean(
-                source.slot,
-                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
-            );
+            self.mean(source.slot, Meaning::Path(ValuePath::new(Root::Slot(source.slot))));
             return Constraint::at(place, Domain::arrays());
         }
-        self.mean(source.slot, Meaning::ErrorLocation(place.clone()));
+        self.mean(source.slot, Meaning::Path(place.clone()));
         if place.is_document() {
             Constraint::Anything
         } else {
@@ -194,10 +190,7 @@ impl<'p> Analysis<'p> {
                 self.mean(source.slot, meaning);
                 return Constraint::Anything;
             }
-            _ => self.mean(
-                source.slot,
-                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
-            ),
+            _ => self.mean(source.slot, Meaning::Path(ValuePath::new(Root::Slot(source.slot)))),
         }
         match meaning {
             Some(Meaning::Expr(expr)) if source.steps.is_empty() => {
@@ -213,10 +206,7 @@ impl<'p> Analysis<'p> {
         let rows =
             if reads_documents(block) { self.of_block(block) } else { self.of_subquery(block) };
         if source.iterates {
-            self.mean(
-                source.slot,
-                Meaning::ErrorLocation(ErrorLocation::new(Root::Slot(source.slot))),
-            );
+            self.mean(source.slot, Meaning::Path(ValuePath::new(Root::Slot(source.slot))));
             if !self.gives_row(block) {
                 return rows;
             }
@@ -259,10 +249,10 @@ impl<'p> Analysis<'p> {
     }
 
     /// The place that an expression stands for, unless that is far down.
-    fn place(&self, expr: &'p Expr) -> Option<ErrorLocation> {
+    fn place(&self, expr: &'p Expr) -> Option<ValuePath> {
         match self.target(expr) {
             Expr::Slot(slot) => match self.meaning(*slot)? {
-                Meaning::ErrorLocation(place) => Some(place),
+                Meaning::Path(place) => Some(place),
                 Meaning::Expr(_) | Meaning::Values(_) => None,
             },
             Expr::Member(base, key) => {

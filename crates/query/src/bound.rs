@@ -1,9 +1,9 @@
-//! The tree that runs: names are places, parameters are values, functions are
-//! code. Made by [`crate::bind`] only.
+//! The bound tree, which is executed: names are resolved to paths, parameters to values,
+//! functions to code. Made by [`crate::bind`] only.
 //!
-//! Every alias, definition and aggregate of a query has a slot of its own. A
-//! subquery that produces rows stays half-way through its own sources while the
-//! outer query works on each row, so slots are never shared.
+//! Every alias, definition and aggregate of a query has a slot of its own. A subquery that
+//! produces rows is suspended inside its own sources while the outer query works on each
+//! row, so slots are never shared.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -28,7 +28,7 @@ pub(crate) enum Expr {
     Object(Vec<(String, Expr)>),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// Each operator takes all that stands left of it.
+    /// A left-associative chain: each operator takes everything to its left.
     Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
     And(Vec<Expr>),
     Or(Vec<Expr>),
@@ -41,7 +41,7 @@ pub(crate) enum Expr {
     Coalesce(Box<Expr>, Box<Expr>),
     Conditional(Box<[Expr; 3]>),
     Call(&'static Function, Vec<Expr>),
-    /// A call of a regular expression that is known beforehand.
+    /// A call of a regular expression that is compiled beforehand.
     Regex(Box<RegexCall>),
     Udf(String, Vec<Expr>),
     Subquery(SubqueryKind, Box<Block>),
@@ -118,7 +118,7 @@ pub(crate) enum Key {
 pub(crate) struct Block {
     pub(crate) sources: Vec<Source>,
     pub(crate) filter: Option<Expr>,
-    /// Rows are gathered into groups; with no keys, into one.
+    /// Rows are aggregated into groups; with no keys, into one.
     pub(crate) grouping: Option<Grouping>,
     /// A row whose output is undefined is dropped.
     pub(crate) output: Expr,
@@ -127,7 +127,7 @@ pub(crate) struct Block {
     pub(crate) counts: Counts,
 }
 
-/// How many rows to skip and to give, where the query says so.
+/// The number of rows to skip and to return, where the query has one.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Counts {
     pub(crate) top: Option<u32>,
@@ -140,7 +140,7 @@ impl Counts {
         rows(self.offset.unwrap_or(0))
     }
 
-    /// TOP counts what OFFSET and LIMIT leave.
+    /// TOP applies to what OFFSET and LIMIT leave.
     pub(crate) fn given(self) -> usize {
         let least = self.top.into_iter().chain(self.limit).min();
         least.map_or(usize::MAX, rows)
@@ -155,13 +155,13 @@ fn rows(count: u32) -> usize {
 pub(crate) struct Grouping {
     pub(crate) keys: Vec<GroupKey>,
     pub(crate) aggregates: Vec<Aggregate>,
-    /// What groups come in the order of. No two of them agree in all of it.
+    /// The order of groups. No two of them agree in all of it.
     pub(crate) order: Vec<GroupOrder>,
     /// Whether the query asks for an order.
     pub(crate) is_ordered: bool,
 }
 
-/// What groups are ordered by, as a function of their keys.
+/// A sort key of groups, as a function of their keys.
 #[derive(Clone, Debug)]
 pub(crate) struct GroupOrder {
     pub(crate) expr: Expr,
@@ -171,7 +171,7 @@ pub(crate) struct GroupOrder {
 #[derive(Clone, Debug)]
 pub(crate) struct GroupKey {
     pub(crate) expr: Expr,
-    /// Where the output finds the group's value.
+    /// The slot in which the output finds the group's value.
     pub(crate) slot: Slot,
 }
 
@@ -179,14 +179,14 @@ pub(crate) struct GroupKey {
 pub(crate) struct Aggregate {
     pub(crate) kind: AggregateKind,
     pub(crate) argument: Expr,
-    /// Where the output finds the result.
+    /// The slot in which the output finds the result.
     pub(crate) slot: Slot,
 }
 
 #[derive(Clone, Debug)]
 pub(crate) struct OrderKey {
     pub(crate) expr: Expr,
-    /// Where the value stands in the document.
+    /// The path of the value in the document.
     pub(crate) path: Path,
     pub(crate) descending: bool,
 }
@@ -201,7 +201,7 @@ pub(crate) struct Source {
 }
 
 impl Source {
-    /// Whether it gives each document of the container, as it is.
+    /// Whether it ranges over the documents of the container as they are.
     pub(crate) fn is_document(&self) -> bool {
         matches!(self.origin, Origin::Container) && self.steps.is_empty() && !self.iterates
     }

@@ -1,4 +1,4 @@
-//! What can go wrong with a query, grouped by what the caller can do about it.
+//! The errors of queries, grouped by what the caller can do about them.
 
 use std::fmt;
 use std::ops::Range;
@@ -7,10 +7,10 @@ use model::json::{Object, Value};
 
 use crate::context::UserFunctionError;
 
-/// Where something stands in a query text, as byte offsets.
+/// The position of a construct in a query text, as byte offsets.
 ///
-/// All spans are equal: where a node was written is no part of what it says,
-/// and two trees are the same tree if they say the same.
+/// All spans are equal: the position of a node is not part of its meaning, and two trees
+/// are equal if they mean the same.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Span {
     start: u32,
@@ -54,10 +54,10 @@ impl Eq for Span {}
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Code(pub(crate) &'static str);
 
-/// Who refuses a query: whoever plans it, whoever runs it, or both.
+/// Which stage refuses a query: planning, execution, or both.
 ///
-/// Clients ask for a plan first, and the service plans more than it runs: it knows
-/// neither the index policy then, nor the functions of the user, nor some limits.
+/// Clients request a plan first, and the service plans more than it executes: when planning
+/// it knows neither the indexing policy, nor user-defined functions, nor some limits.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Door {
     Plan,
@@ -65,13 +65,14 @@ pub enum Door {
     Both,
 }
 
-/// The table of refusals with a place in the text: name, code, and who gives it.
+/// The table of refusals with a position in the text: name, code, and the stage that
+/// refuses.
 macro_rules! codes {
     ($($name:ident = $code:literal, $door:ident;)*) => {
         impl Code {
             $(pub const $name: Code = Code($code);)*
 
-            /// All codes, and who refuses with them.
+            /// All codes, and the stage that refuses with them.
             pub const ALL: &[(Code, Door)] = &[$((Code::$name, Door::$door),)*];
         }
     };
@@ -144,7 +145,7 @@ impl fmt::Display for Code {
     }
 }
 
-/// One thing that the query text gets wrong.
+/// One error in the query text.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{code} at {}..{}: {message}", position.start, position.end)]
 pub struct SyntaxError {
@@ -154,7 +155,7 @@ pub struct SyntaxError {
     pub message: String,
 }
 
-/// A position as people and clients count it.
+/// A position in lines and columns.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorLocation {
     /// From one.
@@ -183,7 +184,7 @@ impl SyntaxError {
         error.into()
     }
 
-    /// Translates the position for readers of the text it was found in.
+    /// Translates the position into lines, columns and UTF-16 units of its text.
     #[must_use]
     pub fn place(&self, text: &str) -> ErrorLocation {
         let before = text.get(..self.position.start).unwrap_or(text);
@@ -199,47 +200,46 @@ impl SyntaxError {
     }
 }
 
-/// Why a query gives no answer.
+/// Why a query has no result.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum QueryError {
-    /// The text is wrong: the client must change it. Never empty; the service
-    /// lists all that it finds.
+    /// The text is invalid: the client must change it. Never empty; the service lists every
+    /// error that it finds.
     #[error("{}", list(.0))]
     Invalid(Vec<SyntaxError>),
 
-    /// The text is right, but the service does not plan such queries: the client
-    /// must ask otherwise.
+    /// The text is valid, but the service does not plan such queries: the client must
+    /// rephrase it.
     #[error("{0}")]
     Refused(Refusal),
 
-    /// A function of the user's failed, or there is none of that name.
+    /// A user-defined function failed, or does not exist.
     #[error("user-defined function '{name}': {source}")]
     UserFunction { name: String, source: UserFunctionError },
 
-    /// The text is right, but this engine does not do that yet.
+    /// The text is valid, but this engine does not support it yet.
     #[error("{what} is not supported yet")]
     Unsupported { what: String },
 
-    /// The query asks for more than one request may have. The client must ask
-    /// for less.
+    /// The query exceeds a limit of one request. The client must ask for less.
     #[error("the query exceeds the limit of {limit} {what}")]
     Limit { what: &'static str, limit: usize },
 
-    /// Whoever runs the query wants no more of it: the client has gone, or the server stops.
+    /// The query was cancelled: the client has gone, or the server stops.
     #[error("the query was stopped")]
     Stopped,
 
-    /// Other queries keep so much that there is no memory for this one. The client
-    /// may try again.
+    /// Other queries hold so much memory that there is none for this one. The client may
+    /// try again.
     #[error("there is no memory left for the query at the moment")]
     OutOfMemory,
 
-    /// A scalar subquery gave more than one row, so there is no one value.
+    /// A scalar subquery returned more than one row, so it has no single value.
     #[error("a scalar subquery gave more than one row")]
     Cardinality,
 
-    /// The result holds NaN or an infinity, which JSON cannot say.
+    /// The result contains NaN or an infinity, which JSON cannot represent.
     #[error("the result holds a number that is not finite")]
     NotFinite,
 }
@@ -258,7 +258,8 @@ pub enum Refusal {
     )]
     ComputedProperty,
 
-    /// A request that has no text, or parameters that are no list of names and values.
+    /// A request without a text, or with parameters that are not a list of names and
+    /// values.
     #[error("One of the specified inputs is invalid")]
     Input,
 
@@ -297,7 +298,7 @@ fn missing(feature: &str) -> String {
 }
 
 impl Refusal {
-    /// Who refuses so; the other half of the table that [`Code::ALL`] begins.
+    /// The stage that refuses; the other half of the table that [`Code::ALL`] begins.
     #[must_use]
     pub fn door(&self) -> Door {
         match self {
@@ -305,18 +306,19 @@ impl Refusal {
             | Refusal::Input
             | Refusal::ParameterName { .. }
             | Refusal::DuplicateParameter { .. } => Door::Both,
-            // Those who run a query put together what the client would have to.
+            // Execution combines the aggregates, which otherwise the client would have to
+            // do.
             Refusal::NonValueAggregate
             | Refusal::ComposedAggregate
             | Refusal::UnsupportedFeatures { .. } => Door::Plan,
-            // A definition is neither planned nor run by itself, but with a query.
+            // A definition is neither planned nor executed by itself, but with a query.
             Refusal::ComputedProperty
             | Refusal::InternalFunction { .. }
             | Refusal::OrderByElements => Door::Run,
         }
     }
 
-    /// The number that clients match on, where the service gives one.
+    /// The number that clients match on, where the service has one.
     #[must_use]
     pub fn code(&self) -> Option<u32> {
         match self {
@@ -347,10 +349,10 @@ impl QueryError {
         QueryError::Unsupported { what: format!("calling the user-defined function '{name}'") }
     }
 
-    /// What the service answers, as its clients parse it. `text` is the query.
+    /// The error body of the service, as its clients parse it. `text` is the query.
     ///
-    /// Errors with a place or a number are a list of objects under `errors`, all
-    /// others a list of texts under `Errors`.
+    /// Errors with a position or a number are a list of objects under `errors`, all others
+    /// a list of texts under `Errors`.
     #[must_use]
     pub fn to_value(&self, text: &str) -> Value {
         let errors: Vec<Value> = match self {

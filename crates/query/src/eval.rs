@@ -1,7 +1,7 @@
-//! Evaluating expressions.
+//! Evaluation of expressions.
 //!
-//! Wrong types and missing properties give undefined, never an error; the only
-//! errors are limits and subqueries that should have given one row.
+//! Wrong types and missing properties give undefined, never an error; the only errors are
+//! limits and scalar subqueries with more than one row.
 
 mod ambient;
 mod budget;
@@ -33,7 +33,7 @@ use operators::{binary, equality, not, relation, unary};
 
 pub(crate) type Evaluated<'a> = Result<Datum<'a>, QueryError>;
 
-/// Where a running query keeps its rows.
+/// The state of a running query: its slots and its context.
 pub(crate) struct Env<'a> {
     slots: Vec<Datum<'a>>,
     pub(crate) ambient: &'a Ambient,
@@ -90,13 +90,13 @@ pub(crate) fn evaluate<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Evaluated<'a> {
     }
 }
 
-/// Evaluates to a truth value; what is no boolean counts as undefined.
+/// Evaluates to a truth value; a value that is not a boolean counts as undefined.
 pub(crate) fn truth<'a>(expr: &'a Expr, env: &mut Env<'a>) -> Result<Truth, QueryError> {
     Ok(evaluate(expr, env)?.as_bool())
 }
 
-/// Refuses computed values that have grown beyond all use: values can be
-/// doubled as often as a query has levels.
+/// Refuses computed values that have grown too large: values can be doubled as often as a
+/// query has levels.
 pub(crate) fn bounded(datum: Datum<'_>) -> Evaluated<'_> {
     if datum.weight() > VALUE_BYTES_MAX {
         return Err(QueryError::Limit { what: "bytes in one value", limit: VALUE_BYTES_MAX });
@@ -127,7 +127,7 @@ impl Key {
 }
 
 fn member<'a>(base: &'a Expr, key: &'a Key, env: &mut Env<'a>) -> Evaluated<'a> {
-    // Rows are looked into where they are, not copied first.
+    // Properties of rows are read in place, without a copy.
     if let Expr::Slot(slot) = base {
         let row = env.get(*slot);
         env.budget().spend_reading(row.weight())?;
@@ -138,7 +138,7 @@ fn member<'a>(base: &'a Expr, key: &'a Key, env: &mut Env<'a>) -> Evaluated<'a> 
     Ok(key.of(&base))
 }
 
-/// A value that was computed is copied, letter by letter; all others are shared.
+/// A computed value is copied; all others are shared.
 fn copied<'a>(slot: Slot, env: &Env<'a>) -> Evaluated<'a> {
     let datum = env.get(slot);
     if let Datum::String(Cow::Owned(text)) = datum {
@@ -163,7 +163,7 @@ fn infixed<'a>(op: BinaryOp, left: &'a Expr, right: &'a Expr, env: &mut Env<'a>)
     operated(op, &left, &right, env)
 }
 
-/// A row of operators, from left to right.
+/// A chain of operators, from left to right.
 fn row<'a>(first: &'a Expr, rest: &'a [(BinaryOp, Expr)], env: &mut Env<'a>) -> Evaluated<'a> {
     let mut left = evaluate(first, env)?;
     for (op, operand) in rest {
@@ -260,7 +260,7 @@ fn user_function<'a>(name: &str, arguments: &'a [Expr], env: &mut Env<'a>) -> Ev
     bounded(result.map_or(Datum::Undefined, Datum::owned))
 }
 
-/// ANDs or ORs the operands; nothing can change the `decisive` value.
+/// ANDs or ORs the operands; the `decisive` value ends the evaluation (short circuit).
 fn chain<'a>(
     operands: &'a [Expr],
     env: &mut Env<'a>,

@@ -1,8 +1,8 @@
-//! Running a query over documents: sources → WHERE → groups → ORDER BY →
-//! DISTINCT → OFFSET, LIMIT and TOP.
+//! Execution of a query over documents: sources → WHERE → groups → ORDER BY → DISTINCT →
+//! OFFSET, LIMIT and TOP.
 //!
-//! Rows are pushed from the sources towards the end, so a query that needs
-//! no order streams, and stops reading as soon as it has enough.
+//! Rows are pushed from the sources towards the end, so a query without an order streams,
+//! and stops reading as soon as it has enough (early termination).
 
 mod aggregate;
 mod group;
@@ -22,10 +22,10 @@ use crate::error::QueryError;
 use crate::eval::{Datum, Env, Evaluated, VALUE_BYTES_MAX, bounded, evaluate, identity, truth};
 use crate::syntax::SubqueryKind;
 
-/// Whether whoever takes the rows wants more.
+/// Whether the consumer of the rows wants more.
 pub(crate) type Flow = Result<ControlFlow<()>, QueryError>;
 
-/// Takes one row; the environment comes along because running goes on in it.
+/// Consumes one row; the environment is passed along because execution continues in it.
 pub(crate) type Sink<'s, 'a> = &'s mut dyn FnMut(&mut Env<'a>, Datum<'a>) -> Flow;
 
 /// Steps that a row takes besides those of its expressions.
@@ -34,7 +34,7 @@ const ROW_STEPS: usize = 10;
 pub(crate) const MORE: Flow = Ok(ControlFlow::Continue(()));
 pub(crate) const ENOUGH: Flow = Ok(ControlFlow::Break(()));
 
-/// Gives the rows of a query or subquery to `sink`.
+/// Passes the rows of a query or subquery to `sink`.
 pub(crate) fn run<'a>(block: &'a Block, env: &mut Env<'a>, sink: Sink<'_, 'a>) -> Flow {
     if block.counts.given() == 0 {
         return MORE;
@@ -91,7 +91,7 @@ pub(crate) fn visit<'a>(
     }
 }
 
-/// Binds what one value gives for a source: itself, or each of its elements.
+/// Binds the rows of one value of a source: itself, or each of its elements.
 fn bind_rows<'a>(
     source: &'a Source,
     env: &mut Env<'a>,
@@ -126,13 +126,13 @@ pub(crate) fn passes<'a>(filter: Option<&'a Expr>, env: &mut Env<'a>) -> Result<
     }
 }
 
-/// The end of a query: drops rows without a value, rows seen before and rows
-/// before the offset, and stops at the limit.
+/// The last stage of a query: drops rows without a value, duplicates and rows before the
+/// offset, and stops at the limit.
 struct Tail {
     seen: Option<BTreeSet<String>>,
     skip: usize,
     left: usize,
-    /// The taker of the rows wants no more, as opposed to the limit.
+    /// The consumer of the rows wants no more, as opposed to the limit.
     stopped: bool,
 }
 
@@ -232,7 +232,7 @@ fn up_to<'a>(
     Ok(rows)
 }
 
-/// All rows as one array. The size is watched on the way, not at the end.
+/// All rows as one array. The size is checked with each row, not at the end.
 fn collected<'a>(block: &'a Block, env: &mut Env<'a>) -> Evaluated<'a> {
     let (mut rows, mut bytes) = (Vec::new(), 0_usize);
     let _ = run(block, env, &mut |env, row| {

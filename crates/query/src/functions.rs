@@ -1,8 +1,8 @@
 //! The system functions, as one table per kind.
 //!
-//! A function is a name, a number of arguments and a pure function over values.
-//! What it does not take gives undefined, never an error; an argument that is
-//! undefined makes the result undefined, unless the table says otherwise.
+//! A function is a name, a number of arguments and a pure function over values. Wrong
+//! argument types give undefined, never an error; an argument that is undefined makes the
+//! result undefined, unless the table says otherwise.
 
 mod array;
 mod date;
@@ -35,11 +35,10 @@ pub(crate) struct Function {
     takes_undefined: bool,
     /// Whether equal arguments may give another value next time.
     volatile: bool,
-    /// Whether plans say nothing about its value: it depends on when the query is run,
-    /// or takes long to find out.
+    /// Whether plans must not contain its value: it depends on when the query is run, or
+    /// takes long to compute.
     opaque: bool,
-    /// How large the result may become, where that can be more than the
-    /// arguments together.
+    /// An upper bound of the result's size, where it can exceed the arguments together.
     size: Option<Size>,
     body: Body,
 }
@@ -47,7 +46,7 @@ pub(crate) struct Function {
 #[derive(Clone, Copy, Debug)]
 enum Body {
     Pure(Pure),
-    /// Looks at the time, or may take long and pays for its steps.
+    /// Reads the clock, or may take long and is charged for its steps.
     Ambient(Aware),
 }
 
@@ -57,7 +56,7 @@ type Aware = for<'a> fn(&Ambient, &[Datum<'a>]) -> Evaluated<'a>;
 
 type Size = fn(&[Datum<'_>]) -> usize;
 
-/// How many arguments a function takes.
+/// The number of arguments of a function.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Arity {
     least: usize,
@@ -69,7 +68,7 @@ impl Arity {
         (self.least..=self.most).contains(&count)
     }
 
-    /// In the words of the service's message.
+    /// In the wording of the service's message.
     pub(crate) fn requirement(self) -> String {
         match self {
             Arity { least, most } if least == most => format!("{least}"),
@@ -131,7 +130,7 @@ impl Function {
         !self.volatile
     }
 
-    /// Whether a plan may tell what it gives.
+    /// Whether a plan must not contain its value.
     pub(crate) fn is_opaque(&self) -> bool {
         self.opaque
     }
@@ -173,8 +172,8 @@ const TABLES: [&[Function]; 9] = [
     item::TABLE,
 ];
 
-/// Functions of the language that come with search, which this engine has not yet, and
-/// how many arguments they take.
+/// Functions of the language that belong to search, which this engine does not have yet,
+/// and their number of arguments.
 const LATER: &[(&str, Arity)] = &[
     ("FULLTEXTCONTAINS", Arity { least: 2, most: 2 }),
     ("FULLTEXTCONTAINSALL", Arity { least: 2, most: MANY }),
@@ -188,7 +187,7 @@ const LATER: &[(&str, Arity)] = &[
     ("_VECTORSCORE", Arity { least: 2, most: 4 }),
 ];
 
-/// What a name in front of brackets means.
+/// The meaning of a function name.
 #[derive(Debug)]
 pub(crate) enum Lookup {
     Found(&'static Function),
@@ -209,7 +208,7 @@ fn only<'d, 'a>(arguments: &'d [Datum<'a>]) -> &'d Datum<'a> {
     arguments.first().unwrap_or(&Datum::Undefined)
 }
 
-/// The argument at a place, undefined if it was left out.
+/// The argument at an index, undefined if it was left out.
 fn at<'d, 'a>(arguments: &'d [Datum<'a>], place: usize) -> &'d Datum<'a> {
     arguments.get(place).unwrap_or(&Datum::Undefined)
 }

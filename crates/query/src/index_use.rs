@@ -1,24 +1,25 @@
 //! Which indexes a query can be served from, and which others would serve it.
 //!
-//! This is what the service tells clients that ask for index metrics: a matter of the
-//! query and the policy, not of the data. An index is *used* if a condition of the query
-//! can be answered from it, even where a run answers the condition in another way because
-//! that costs less: with few items left, the others are looked at instead. What a run
-//! really did is told by its explanation. A condition that no index can answer, such as
-//! one on what a function made of a value, names none.
+//! This is what the service reports to clients that ask for index metrics: a function of
+//! the query and the policy, not of the data. An index is *used* if a predicate of the
+//! query can be answered from it, even where an execution chooses another access path
+//! because that costs less: with few items left, those are scanned instead. The actual
+//! access path is in the execution's explanation. A predicate that no index can answer,
+//! such as one on the result of a function, names none.
 //!
 //! The rule was derived from recorded answers of the service:
 //!
-//! - Each place that a condition of the filter is about has an index that is used or, if
-//!   the policy excludes it, wanted. So has each place that a call in the output asks about,
-//!   and each whose values are summed up over all rows (`SUM(c.v)`), which the index has all
-//!   of. They come in the order of the query, but for `/id`, which comes last.
-//! - The place of an order is used, too. Is there a condition on it beside others, then the
-//!   walk along the order answers it, and the place is not named for it.
-//! - A composite index is wanted of all places with an equality and one with a range: one
-//!   index per range. An order by another place stands for a range where there is none, and
-//!   so do groups by several places that all have an equality.
-//! - A condition that is met by nearly every item promises little: that there is a value.
+//! - Each path in a predicate of the filter has an index that is used or, if the policy
+//!   excludes it, wanted. So has each path in a call in the output, and each whose values
+//!   are aggregated over all rows (`SUM(c.v)`), all of which are in the index. They come in
+//!   the order of the query, but for `/id`, which comes last.
+//! - The path of an order is used, too. If there is a predicate on it beside others, the
+//!   scan along the order answers it, and the path is not named for it.
+//! - A composite index is wanted of all paths with an equality and one with a range: one
+//!   index per range. An order by another path stands for a range where there is none, and
+//!   so do groups by several paths that all have an equality.
+//! - A predicate that nearly every item satisfies, such as that a value exists, has little
+//!   impact.
 
 use std::fmt;
 
@@ -26,7 +27,7 @@ use model::json::write_string;
 
 use crate::bind::{Path, PathStep, Program, path_of};
 use crate::execute::AggregateKind;
-use crate::requirement::{Comparison, Requirement, calls_of, filter_of};
+use crate::predicate::{Comparison, Predicate, calls_of, filter_of};
 
 /// Paths of a composite index: no policy takes more.
 const COMPOSITE_PATHS_MAX: usize = 8;
@@ -56,9 +57,9 @@ pub enum Impact {
     High,
 }
 
-/// What there is an index of.
+/// The indexes of a container.
 pub trait Indexed {
-    /// Whether the values at a place are indexed; none if no policy could index them.
+    /// Whether the values at a path are indexed; `None` if no policy could index them.
     fn place(&self, path: &Path) -> Option<bool>;
 
     /// The composite indexes: names of properties, and whether they are descending.
@@ -69,15 +70,15 @@ pub trait Indexed {
 pub type Composite = Vec<(Vec<String>, bool)>;
 
 pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
-    let requirement = filter_of(program).requirement;
-    if requirement == Requirement::Never {
+    let predicate = filter_of(program).predicate;
+    if predicate == Predicate::Never {
         return IndexUse::default();
     }
-    let mut places = Places { indexed, found: Vec::new() };
-    places.require(&requirement, true);
+    let mut places = FilteredPaths { indexed, found: Vec::new() };
+    places.require(&predicate, true);
     calls_of(program).iter().for_each(|call| places.require(call, true));
     places.summed_up(program);
-    let shape = Shape::of(program, &requirement, indexed);
+    let shape = Shape::of(program, &predicate, indexed);
     let proposed = shape.proposed();
     places.order(program, &proposed);
     places.found.sort_by_key(|place| place.path.names().is_some_and(|names| names == ["id"]));
@@ -96,66 +97,66 @@ pub(crate) fn index_use(program: &Program, indexed: &dyn Indexed) -> IndexUse {
     }
 }
 
-/// Places that conditions are about, in the order of the query.
-struct Places<'p> {
+/// Paths of predicates, in the order of the query.
+struct FilteredPaths<'p> {
     indexed: &'p dyn Indexed,
-    found: Vec<ErrorLocation>,
+    found: Vec<FilteredPath>,
 }
 
-struct ErrorLocation {
+struct FilteredPath {
     path: Path,
     used: bool,
     impact: Impact,
 }
 
-/// Whether a condition can be answered from indexes.
+/// Whether a predicate can be answered from indexes.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 enum Served {
     No,
-    /// If the policy did not exclude a place.
+    /// If the policy did not exclude a path.
     IfIndexed,
     Yes,
 }
 
-impl Places<'_> {
-    /// Notes the places of a condition, which can be of use unless there is another one
-    /// that all items must be looked at for.
-    fn require(&mut self, requirement: &Requirement, of_use: bool) {
-        if let Requirement::All(parts) = requirement {
+impl FilteredPaths<'_> {
+    /// Records the paths of a predicate, which can be of use unless another predicate needs
+    /// a full scan.
+    fn require(&mut self, predicate: &Predicate, of_use: bool) {
+        if let Predicate::All(parts) = predicate {
             return parts.iter().for_each(|part| self.require(part, of_use));
         }
-        let served = self.served(requirement);
-        if let Requirement::Either(parts) = requirement {
+        let served = self.served(predicate);
+        if let Predicate::Either(parts) = predicate {
             if served > Served::No {
                 let of_use = of_use && served == Served::Yes;
                 parts.iter().for_each(|part| self.require(part, of_use));
             }
             return;
         }
-        let impact = if requirement.is_presence() { Impact::Low } else { Impact::High };
-        match (served, requirement.path()) {
+        let impact = if predicate.is_presence() { Impact::Low } else { Impact::High };
+        match (served, predicate.path()) {
             (Served::Yes, Some(path)) if of_use => self.note(path, true, impact),
             (Served::IfIndexed, Some(path)) => self.note(path, false, impact),
             (Served::Yes | Served::IfIndexed | Served::No, _) => {}
         }
     }
 
-    /// One of several conditions suffices, of alternatives each must be served.
-    fn served(&self, requirement: &Requirement) -> Served {
-        let each = |parts: &[Requirement]| -> Vec<Served> {
+    /// Of a conjunction one predicate suffices, of a disjunction each must be served.
+    fn served(&self, predicate: &Predicate) -> Served {
+        let each = |parts: &[Predicate]| -> Vec<Served> {
             parts.iter().map(|part| self.served(part)).collect()
         };
-        match requirement {
-            Requirement::All(parts) => each(parts).into_iter().max().unwrap_or(Served::No),
-            Requirement::Either(parts) => each(parts).into_iter().min().unwrap_or(Served::No),
+        match predicate {
+            Predicate::All(parts) => each(parts).into_iter().max().unwrap_or(Served::No),
+            Predicate::Either(parts) => each(parts).into_iter().min().unwrap_or(Served::No),
             // Nearly all values differ from one.
-            Requirement::Compare { comparison: Comparison::NotEqual, .. }
-            | Requirement::Anything
-            | Requirement::Never => Served::No,
-            Requirement::Compare { path, .. }
-            | Requirement::OneOf { path, .. }
-            | Requirement::Prefix { path, .. }
-            | Requirement::Types { path, .. } => match self.indexed.place(path) {
+            Predicate::Compare { comparison: Comparison::NotEqual, .. }
+            | Predicate::Anything
+            | Predicate::Never => Served::No,
+            Predicate::Compare { path, .. }
+            | Predicate::OneOf { path, .. }
+            | Predicate::Prefix { path, .. }
+            | Predicate::Types { path, .. } => match self.indexed.place(path) {
                 None => Served::No,
                 Some(false) => Served::IfIndexed,
                 Some(true) => Served::Yes,
@@ -166,11 +167,12 @@ impl Places<'_> {
     fn note(&mut self, path: &Path, used: bool, impact: Impact) {
         match self.found.iter_mut().find(|place| place.path == *path) {
             Some(place) => place.impact = place.impact.max(impact),
-            None => self.found.push(ErrorLocation { path: path.clone(), used, impact }),
+            None => self.found.push(FilteredPath { path: path.clone(), used, impact }),
         }
     }
 
-    /// Notes the places of aggregates over all rows. Those of a group are made of items.
+    /// Records the paths of aggregates over all rows. Those of a group are computed from
+    /// items.
     fn summed_up(&mut self, program: &Program) {
         let whole = program.block.grouping.iter().filter(|grouping| grouping.keys.is_empty());
         let sums = whole.flat_map(|grouping| &grouping.aggregates).filter(|aggregate| {
@@ -187,8 +189,8 @@ impl Places<'_> {
         }
     }
 
-    /// Names the place of an order by one place, unless it is there for a condition that
-    /// the walk along the order answers.
+    /// Names the path of an order by one path, unless it is there for a predicate that the
+    /// scan along the order answers.
     fn order(&mut self, program: &Program, proposed: &[Proposed<'_>]) {
         let [key] = program.block.order.as_slice() else { return };
         let path = &key.path;
@@ -211,21 +213,21 @@ impl Places<'_> {
     }
 }
 
-/// What composite indexes are proposed by.
+/// The input of composite index proposals.
 struct Shape<'p> {
     equal: Vec<&'p Path>,
     ranges: Vec<&'p Path>,
-    /// The place of an order by one place.
+    /// The path of an order by one path.
     order: Option<&'p Path>,
     groups: Vec<Path>,
 }
 
 impl<'p> Shape<'p> {
-    fn of(program: &'p Program, requirement: &'p Requirement, indexed: &dyn Indexed) -> Shape<'p> {
+    fn of(program: &'p Program, predicate: &'p Predicate, indexed: &dyn Indexed) -> Shape<'p> {
         let fits = |path: &Path| path.names().is_some() && indexed.place(path).is_some();
         let (mut equal, mut ranges) = (Vec::new(), Vec::new());
-        for part in requirement.parts() {
-            let Requirement::Compare { path, comparison, .. } = part else { continue };
+        for part in predicate.parts() {
+            let Predicate::Compare { path, comparison, .. } = part else { continue };
             match comparison {
                 _ if !fits(path) => {}
                 Comparison::Equal => equal.push(path),
@@ -245,7 +247,7 @@ impl<'p> Shape<'p> {
         Shape { ranges: distinct(ranges), order, groups: groups_of(program), equal }
     }
 
-    /// Whether an index is of all places with an equality.
+    /// Whether an index contains all paths with an equality.
     fn gives_all(&self, composite: &Composite) -> bool {
         composite.len() == self.equal.len()
             && composite
@@ -274,7 +276,8 @@ impl<'p> Shape<'p> {
     }
 }
 
-/// A composite index that would serve the query: places that have a value, and one behind them.
+/// A composite index that would serve the query: paths with an equality, and one after
+/// them.
 struct Proposed<'s> {
     equal: Vec<&'s Path>,
     next: Option<Asked<'s>>,
@@ -292,9 +295,9 @@ impl Proposed<'_> {
         self.equal.iter().copied().chain(next)
     }
 
-    /// Whether an index does as well. It may have the values in another order, and further
-    /// paths behind a range. Rows that an order leaves open come in its direction, which
-    /// they only do along an index whose directions are the same.
+    /// Whether an existing index serves as well. It may have the equalities in another
+    /// order, and further paths after a range. Rows that compare equal come in its
+    /// direction, which they only do along an index with the same directions.
     fn is_met_by(&self, composite: &Composite) -> bool {
         let is = |path: &Path, (names, _): &(Vec<String>, bool)| is_named(path, names);
         let given = composite.get(..self.equal.len()).unwrap_or_default();
@@ -321,7 +324,7 @@ fn is_named(path: &Path, names: &[String]) -> bool {
     path.names().is_some_and(|own| names.iter().eq(own))
 }
 
-/// The places that a query groups by; none if it groups by something else, too.
+/// The paths that a query groups by; empty if it groups by something else, too.
 fn groups_of(program: &Program) -> Vec<Path> {
     let keys = program.block.grouping.iter().flat_map(|grouping| &grouping.keys);
     let place = |slot| program.paths.get(&slot);
@@ -371,8 +374,8 @@ impl fmt::Display for IndexSpec {
 }
 
 impl Path {
-    /// As indexing policies spell it, without what it ends in: an element of an array is
-    /// any of them, and names with other signs than letters are quoted.
+    /// As indexing policies spell it, without its ending: an element of an array is any of
+    /// them, and names with characters other than letters are quoted.
     #[must_use]
     pub fn in_policy(&self) -> String {
         let step = |step: &PathStep| match step {

@@ -1,4 +1,5 @@
-//! What one query keeps in memory, and where it takes it from.
+//! The ledger: counts the memory that one query keeps, and reserves it from a shared
+//! budget.
 
 use std::cell::Cell;
 use std::fmt;
@@ -6,28 +7,30 @@ use std::rc::Rc;
 
 use crate::error::QueryError;
 
-/// Bytes that one query may keep unless it is told otherwise: rows, sort keys, groups.
+/// Bytes that one query may keep by default: rows, sort keys, groups.
 pub const KEPT_BYTES_MAX: usize = 64 << 20;
 
-/// Memory is asked for in portions: most queries need one, and nobody asks for every row.
+/// Memory is reserved in chunks: most queries need one, and rows are not reserved one by
+/// one.
 const PORTION_BYTES: usize = 64 << 10;
 
-/// What is free beyond this is given back while the query runs.
+/// Free bytes beyond this are given back while the query runs.
 const SURPLUS_BYTES_MAX: usize = 16 * PORTION_BYTES;
 
 /// The memory that queries share, as one of them sees it.
 pub trait Memory: fmt::Debug {
-    /// Takes so many bytes; false if there are not so many left.
+    /// Reserves bytes; false if there are too few left.
     fn take(&self, bytes: usize) -> bool;
-    /// Whether so many more bytes are more than one query may have of it: several ledgers may
-    /// count what one query keeps.
+    /// Whether `bytes` more would exceed one query's limit: several ledgers may count the
+    /// memory of one query.
     fn is_beyond_limit(&self, _bytes: usize) -> bool {
         false
     }
     fn give_back(&self, bytes: usize);
 }
 
-/// Counts what one query keeps. All that keep something for it share one ledger.
+/// Counts the memory that one query keeps. All parts that keep something for it share one
+/// ledger.
 #[derive(Debug)]
 pub struct Ledger {
     memory: Option<Rc<dyn Memory>>,
@@ -37,7 +40,7 @@ pub struct Ledger {
 }
 
 impl Default for Ledger {
-    /// One that takes its memory from nobody.
+    /// A ledger without a shared budget.
     fn default() -> Ledger {
         Ledger { memory: None, limit: KEPT_BYTES_MAX, kept: Cell::new(0), taken: Cell::new(0) }
     }
@@ -50,10 +53,10 @@ impl Ledger {
         Ledger { memory: Some(memory), limit, kept: Cell::new(0), taken: Cell::new(0) }
     }
 
-    /// Counts so many more bytes.
+    /// Counts `bytes` more.
     ///
     /// # Errors
-    /// [`QueryError::Limit`] if that is more than one query may keep,
+    /// [`QueryError::Limit`] if one query may not keep that much,
     /// [`QueryError::OutOfMemory`] if others keep too much at the moment.
     pub fn keep(&self, bytes: usize) -> Result<(), QueryError> {
         let kept = self.kept.get().saturating_add(bytes);
@@ -73,7 +76,7 @@ impl Ledger {
         Ok(())
     }
 
-    /// So many of the bytes are kept no longer.
+    /// Counts `bytes` less.
     pub fn release(&self, bytes: usize) {
         let kept = self.kept.get().saturating_sub(bytes);
         self.kept.set(kept);

@@ -1,8 +1,8 @@
-//! From text to words.
+//! The lexer: from text to tokens.
 //!
-//! Lexing cannot fail: what is no word becomes a [`Kind::Invalid`] token, and
-//! the parser reports it if it gets that far. Strings and numbers are checked
-//! here and decoded later, from their place in the text.
+//! Lexing cannot fail: text that is no token becomes a [`Kind::Invalid`] one, and the
+//! parser reports it if it gets that far. Strings and numbers are checked here and decoded
+//! later, from their position in the text.
 
 mod literal;
 mod token;
@@ -13,7 +13,7 @@ pub(crate) use token::{Flaw, Keyword, Kind, Symbol, Token, is_plain_name};
 use crate::error::Span;
 use token::{SYMBOLS, continues_name, is_blank, starts_name};
 
-/// The words of a text, the last of them [`Kind::End`].
+/// The tokens of a text, the last of them [`Kind::End`].
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0 };
     let mut tokens = Vec::new();
@@ -76,7 +76,7 @@ impl Lexer<'_> {
         Keyword::find(word).map_or(Kind::Identifier, Kind::Keyword)
     }
 
-    /// A lone `@` is no word, whatever follows it.
+    /// A lone `@` is no token, whatever follows it.
     fn parameter(&mut self) -> Kind {
         self.at += 1;
         if self.peek().is_some_and(starts_name) {
@@ -86,8 +86,8 @@ impl Lexer<'_> {
         Kind::Invalid(Flaw::Character)
     }
 
-    /// Numbers have no sign. `5.` and `.5` are numbers; `12a` is neither a number
-    /// nor two words.
+    /// Numbers have no sign. `5.` and `.5` are numbers; `12a` is neither a number nor two
+    /// tokens.
     fn number(&mut self) -> Kind {
         let start = self.at;
         let prefix = self.remaining().get(..2).unwrap_or_default();
@@ -143,7 +143,7 @@ impl Lexer<'_> {
         Kind::Invalid(Flaw::Character)
     }
 
-    /// Skips characters; whether there were any.
+    /// Skips characters; returns whether there were any.
     fn skip_while(&mut self, matches: impl Fn(char) -> bool) -> bool {
         let rest = self.remaining();
         let length = rest.find(|c| !matches(c)).unwrap_or(rest.len());

@@ -1,9 +1,9 @@
 //! The query language: text → syntax tree → bound tree → rows.
 //!
-//! A [`Query`] is text that parsed, or a tree that a program made; binding it to parameters resolves names and
-//! functions and gives a [`Bound`] query, which can be asked about one document
-//! at a time or run over many. Documents stay JSON text: a filter looks up the
-//! properties it needs and builds nothing.
+//! A [`Query`] is text that parsed, or a tree that a program made; binding it to parameters
+//! resolves names and functions and gives a [`Bound`] query, which can be evaluated on one
+//! document at a time or executed over many. Documents stay JSON text: a filter looks up
+//! the properties it needs and builds nothing.
 //!
 //! Must not know: storage, partitions, HTTP.
 
@@ -23,8 +23,8 @@ mod number;
 mod parameters;
 mod parser;
 mod plan;
+mod predicate;
 mod query;
-mod requirement;
 mod run;
 pub mod syntax;
 mod transfer;
@@ -48,10 +48,10 @@ pub use plan::{
     AggregateKind, DistinctType, Feature, Features, KeyBound, KeyRanges, KeyShape, Plan,
     PlanOptions, PlannedRange, QueryInfo, RingRange,
 };
+pub use predicate::{Comparison, Filter, Predicate};
 pub use query::{
     Bound, CONDITION_STEPS_MAX, Condition, Order, Query, canonical_expression,
     check_computed_property, evaluate, evaluate_in,
 };
-pub use requirement::{Comparison, Filter, Requirement};
 pub use run::{Aggregated, Argument, Row, RowSink, Run, ValueKey};
 pub use syntax::EXPRESSION_HEIGHT_MAX;

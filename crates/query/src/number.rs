@@ -61,7 +61,7 @@ impl Numeric {
         }
     }
 
-    /// The JSON number; `None` for NaN and infinities, which JSON cannot say.
+    /// The JSON number; `None` for NaN and infinities, which JSON cannot represent.
     #[must_use]
     pub fn to_number(self) -> Option<Number> {
         match self {

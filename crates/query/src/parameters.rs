@@ -1,4 +1,4 @@
-//! The values that come along with a query text.
+//! The parameters of a query text.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -19,8 +19,8 @@ impl Parameters {
         Parameters::default()
     }
 
-    /// Reads the list that clients send: `[{"name": "@id", "value": …}, …]`. A
-    /// parameter without a value is undefined, as if it were not there.
+    /// Reads the list that clients send: `[{"name": "@id", "value": …}, …]`. A parameter
+    /// without a value is undefined, as if it were missing.
     pub fn from_list(list: &Value) -> Result<Parameters, QueryError> {
         let items = list.as_array().ok_or(Refusal::Input)?;
         let (mut values, mut names) = (BTreeMap::new(), BTreeSet::new());

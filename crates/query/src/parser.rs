@@ -1,15 +1,14 @@
-//! From words to the syntax tree: recursive descent for clauses, precedence
+//! The parser, from tokens to the syntax tree: recursive descent for clauses, precedence
 //! climbing for expressions.
 //!
 //! Nothing a client sends may exhaust the stack. Recursion is counted against
-//! [`NESTING_MAX`], or on threads with room for it ([`Depth::Service`]) against
-//! [`SYMBOLS_MAX`]; brackets that merely open an expression, prefix operators
-//! and chains of operators are loops, and the tree itself has a height limit
-//! (see [`crate::syntax`]).
+//! [`NESTING_MAX`], or on threads with a large stack ([`Depth::Service`]) against
+//! [`SYMBOLS_MAX`]; brackets that merely open an expression, prefix operators and chains of
+//! operators are loops, and the tree itself has a height limit (see [`crate::syntax`]).
 //!
-//! The service has a table-driven parser, whose stack holds a thousand symbols. So what
-//! is too complex for it follows from its grammar: each function here counts what that
-//! stack holds meanwhile ([`Parser::push`]).
+//! The service has a table-driven parser, whose stack holds a thousand symbols. So what is
+//! too complex for it follows from its grammar: each function here counts the symbols that
+//! this stack would hold ([`Parser::push`]).
 
 mod clause;
 mod expression;
@@ -23,21 +22,21 @@ use crate::syntax::{
 /// Bytes that a query text may have, as in the service.
 pub const QUERY_BYTES_MAX: usize = 512 * 1024;
 
-/// Levels of brackets, arguments and subqueries inside each other: as many as
-/// a document may have levels.
+/// Nesting levels of brackets, arguments and subqueries: as many as a document may have
+/// levels.
 pub const NESTING_MAX: usize = 128;
 
-/// Words and parts that the service's parser has on its stack, at most.
+/// Symbols that the service's parser has on its stack, at most.
 pub const SYMBOLS_MAX: usize = 999;
 
 /// Names and indexes of one path, as in the service, its root included.
 const PATH_MAX: usize = 1_000;
 
-/// Bytes of stack that suffice for all that is done with a query of [`Depth::Service`],
-/// also in builds that are not optimised.
+/// Bytes of stack that suffice for all processing of a query of [`Depth::Service`], also in
+/// unoptimised builds.
 pub const DEEP_STACK_BYTES: usize = 64 * 1024 * 1024;
 
-/// How deep the parts of a query may lie in each other.
+/// How deep the parts of a query may be nested.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Depth {
     /// [`NESTING_MAX`] levels: any thread has stack for them.
@@ -79,7 +78,7 @@ pub const IN_ITEMS_MAX: usize = 16_000;
 /// JOINs in one FROM clause, as in the service.
 pub const JOINS_MAX: usize = 10;
 
-/// What an account allows of one query.
+/// The limits of an account on one query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct QueryLimits {
     /// In UTF-16 units, which the service calls characters.
@@ -95,15 +94,15 @@ impl Default for QueryLimits {
 }
 
 impl QueryLimits {
-    /// What the service allows, for threads that have the stack.
+    /// The limits of the service, for threads that have the stack.
     #[must_use]
     pub fn service() -> QueryLimits {
         QueryLimits { depth: Depth::Service, ..QueryLimits::default() }
     }
 }
 
-/// Expressions that one query may group by: each of them is looked for in the
-/// whole select list.
+/// Expressions that one query may group by: each of them is searched for in the whole
+/// select list.
 pub const GROUP_KEYS_MAX: usize = 128;
 
 /// A limit of the service, with its code and what its message calls it.
@@ -123,18 +122,19 @@ const IN_ITEMS: ServiceLimit = ServiceLimit {
     most: IN_ITEMS_MAX,
 };
 
-/// Characters of the text that a message repeats, as in the service. A string that
-/// does not end would otherwise put all that follows into the answer.
+/// Characters of the text that a message repeats, as in the service. An unterminated string
+/// would otherwise put everything that follows into the answer.
 const NEAR_CHARS_MAX: usize = 127;
 
-/// Errors are boxed: a result stands on the stack several times per level of
-/// nesting, and errors are larger than most of what is parsed.
+/// Errors are boxed: a result is on the stack several times per level of nesting, and
+/// errors are larger than most of what is parsed.
 type Parse<T> = Result<T, Box<QueryError>>;
 
-/// A query, and what stands in the way of running it.
+/// A parsed query, and what prevents its execution.
 pub(crate) struct Parsed {
     pub(crate) select: Select,
-    /// A limit of the service that is noticed when a query is run, not when it is planned.
+    /// A limit of the service that is checked when a query is executed, not when it is
+    /// planned.
     pub(crate) excess: Option<SyntaxError>,
 }
 
@@ -174,7 +174,7 @@ pub(crate) fn parse_expression(text: &str) -> Result<Expr, QueryError> {
     whole(text, QueryLimits::default(), Parser::expression)
 }
 
-/// Parses a part of the grammar that must take the whole text.
+/// Parses a part of the grammar that must consume the whole text.
 fn whole<'t, T>(
     text: &'t str,
     limits: QueryLimits,
@@ -194,14 +194,14 @@ struct Parser<'t> {
     at: usize,
     /// Levels of recursion.
     depth: usize,
-    /// What the service's parser would have on its stack.
+    /// The symbols that the service's parser would have on its stack.
     symbols: usize,
     ands: usize,
     ors: usize,
-    /// What is no matter of syntax and told if the syntax is right.
+    /// An error that is not one of syntax, reported if the syntax is valid.
     wrong: Option<SyntaxError>,
     limits: QueryLimits,
-    /// The first limit that the query exceeds and that only matters when it is run.
+    /// The first limit that the query exceeds and that only matters when it is executed.
     excess: Option<SyntaxError>,
 }
 
@@ -229,7 +229,7 @@ impl<'t> Parser<'t> {
         self.tokens.get(self.at + ahead).copied().unwrap_or_else(end)
     }
 
-    /// Takes the next token; the end stays.
+    /// Takes the next token; the end is not consumed.
     fn take(&mut self) -> Token {
         let token = self.peek();
         if token.kind != Kind::End {
@@ -298,7 +298,7 @@ impl<'t> Parser<'t> {
         Name { text: self.text_of(token).to_owned(), span: token.span }
     }
 
-    /// What a string literal says, and where.
+    /// The value of a string literal, and its position.
     fn string_of(&self, token: Token) -> Name {
         Name { text: decode_string(self.text_of(token)), span: token.span }
     }
@@ -334,19 +334,19 @@ impl<'t> Parser<'t> {
             | Kind::Parameter
             | Kind::Symbol(_) => (Code::SYNTAX, "incorrect syntax near"),
         };
-        // The service's texts end at a zero.
+        // The service's texts end at a NUL.
         let near = near.split('\0').next().unwrap_or_default();
         refused(SyntaxError::new(code, token.span, format!("Syntax error, {what} '{near}'.")))
     }
 
-    /// Notes more of something than the service runs.
+    /// Records a limit that the service checks when it executes a query.
     fn count(&mut self, count: usize, limit: &ServiceLimit) {
         if count > limit.most && self.excess.is_none() {
             self.excess = Some(self.exceeded(limit));
         }
     }
 
-    /// Refuses more of something than the service allows.
+    /// Enforces a limit of the service.
     fn within(&self, count: usize, limit: &ServiceLimit) -> Parse<()> {
         if count <= limit.most { Ok(()) } else { Err(refused(self.exceeded(limit))) }
     }
@@ -358,16 +358,16 @@ impl<'t> Parser<'t> {
         SyntaxError::new(*code, Span::new(0, self.text.len()), message)
     }
 
-    /// Goes one level deeper into a part of the grammar that may contain itself;
-    /// the caller comes up again with [`Parser::leave`], unless it fails.
+    /// Goes one level deeper into a recursive part of the grammar; the caller comes up
+    /// again with [`Parser::leave`], unless it fails.
     fn enter(&mut self, levels: usize) -> Parse<()> {
         self.depth += levels;
         let most = self.limits.depth.levels();
         if self.depth > most { Err(self.too_complex()) } else { Ok(()) }
     }
 
-    /// Leaves symbols on the stack, the last of which have just been taken; the caller
-    /// takes them away again with [`Parser::pop`], unless it fails.
+    /// Pushes symbols that stay on the stack, the last of which have just been taken; the
+    /// caller removes them again with [`Parser::pop`], unless it fails.
     fn push(&mut self, symbols: usize) -> Parse<()> {
         self.symbols += symbols;
         match self.symbols.checked_sub(SYMBOLS_MAX) {
@@ -383,7 +383,8 @@ impl<'t> Parser<'t> {
         self.symbols -= symbols;
     }
 
-    /// Refuses the next token if there is no room for so many symbols, it being the last.
+    /// Refuses the next token if the stack has no room for this many symbols, the token
+    /// being the last.
     fn fits(&self, symbols: usize) -> Parse<()> {
         if self.symbols + symbols > SYMBOLS_MAX { Err(self.too_complex()) } else { Ok(()) }
     }
@@ -432,7 +433,7 @@ impl<'t> Parser<'t> {
         Ok(items)
     }
 
-    /// What ends a list, or an expression in brackets.
+    /// The end of a list, or of an expression in brackets.
     fn close(&mut self, close: Symbol) -> Parse<Token> {
         self.fits(2)?;
         self.expect_symbol(close)

@@ -1,4 +1,4 @@
-//! The door: text in, something that can be run out.
+//! The public interface: from a text or a tree to a bound query, which can be executed.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -19,19 +19,19 @@ use crate::ledger::Ledger;
 use crate::parameters::Parameters;
 use crate::parser::{self, QueryLimits};
 use crate::plan::{self, Features, KeyRanges, KeyShape, Plan, PlanOptions};
-use crate::requirement::{self, Filter};
+use crate::predicate::{self, Filter};
 use crate::run::{Row, RowSink};
 use crate::syntax::Select;
 use crate::transfer::BoundText;
 use crate::tree;
 
-/// A query whose text is right. Names and functions are not looked at yet:
-/// that needs the parameters.
+/// A query whose text is valid. Names and functions are not resolved yet: that needs the
+/// parameters.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Query {
     text: String,
     select: Select,
-    /// A limit of the service that keeps the query from being run.
+    /// A limit of the service that prevents the execution of the query.
     excess: Option<SyntaxError>,
 }
 
@@ -40,13 +40,13 @@ impl Query {
         Query::parse_within(text, QueryLimits::default())
     }
 
-    /// As [`Query::parse`], within what an account allows.
+    /// As [`Query::parse`], within the limits of an account.
     pub fn parse_within(text: &str, limits: QueryLimits) -> Result<Query, QueryError> {
         let parser::Parsed { select, excess } = parser::parse_within(text, limits)?;
         Ok(Query { text: text.to_owned(), select, excess })
     }
 
-    /// A query that a program made as a tree. It is held to the limits of a text.
+    /// A query that a program made as a tree. The limits of a text apply.
     pub fn from_tree(select: Select, limits: QueryLimits) -> Result<Query, QueryError> {
         tree::check(&select, limits)?;
         let text = select.to_string();
@@ -57,7 +57,7 @@ impl Query {
         Ok(Query { text, select, excess: None })
     }
 
-    /// What was parsed, or what the tree says as canonical text.
+    /// The text that was parsed, or the canonical text of the tree.
     #[must_use]
     pub fn text(&self) -> &str {
         &self.text
@@ -106,8 +106,8 @@ impl Query {
 impl Query {
     /// Plans the query for clients that run it on each partition themselves.
     ///
-    /// Refuses what the service refuses to plan, and what the client's features
-    /// do not suffice for.
+    /// Refuses what the service refuses to plan, and queries that the client's features do
+    /// not suffice for.
     pub fn plan(
         &self,
         parameters: &Parameters,
@@ -118,7 +118,7 @@ impl Query {
         self.plan_with(parameters, context, key, (features, features.options()))
     }
 
-    /// As [`Query::plan`], for a client that asks for a plan of its own kind.
+    /// As [`Query::plan`], for a client that requests a plan of its own kind.
     pub fn plan_with(
         &self,
         parameters: &Parameters,
@@ -166,8 +166,8 @@ impl Bound {
         execute::passes(self.block().filter.as_ref(), &mut env)
     }
 
-    /// What the query gives for a document that it keeps; `None` if that is
-    /// undefined, which drops the row.
+    /// The query's output for a document that it keeps; `None` if it is undefined, which
+    /// drops the row.
     ///
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn project(&self, document: Raw<'_>) -> Result<Option<Value>, QueryError> {
@@ -177,9 +177,9 @@ impl Bound {
         output.to_value()
     }
 
-    /// Whether each document is one row of the query, so that it can be
-    /// filtered and projected by itself: no join, no group, no aggregate. Order,
-    /// DISTINCT and counts are then for the caller to apply.
+    /// Whether each document is one row of the query, so that it can be filtered and
+    /// projected by itself: no join, no group, no aggregate. Order, DISTINCT and counts are
+    /// then for the caller to apply.
     #[must_use]
     pub fn is_rowwise(&self) -> bool {
         self.row_slot().is_some()
@@ -188,7 +188,7 @@ impl Bound {
     /// What the query requires of a document.
     #[must_use]
     pub fn filter(&self) -> Filter {
-        requirement::filter_of(&self.program)
+        predicate::filter_of(&self.program)
     }
 
     /// The indexes that the query can be served from, and those that it lacks.
@@ -197,14 +197,14 @@ impl Bound {
         index_use::index_use(&self.program, indexed)
     }
 
-    /// The places in documents that the query orders by, most significant first.
+    /// The paths in documents that the query orders by, most significant first.
     #[must_use]
     pub fn order(&self) -> Vec<Order<'_>> {
         let keys = self.block().order.iter();
         keys.map(|key| Order { path: &key.path, descending: key.descending }).collect()
     }
 
-    /// The partition keys that the query can be about.
+    /// The partition keys that can satisfy the query.
     #[must_use]
     pub fn key_ranges(&self, key: &KeyShape) -> KeyRanges {
         plan::key_ranges(&self.program, key)
@@ -220,7 +220,7 @@ impl Bound {
         self.execute_within(documents, STEPS_MAX)
     }
 
-    /// As [`Bound::execute`], in at most so many steps.
+    /// As [`Bound::execute`], in at most `steps` steps.
     pub fn execute_within<'a>(
         &'a self,
         documents: impl Iterator<Item = Raw<'a>> + 'a,
@@ -229,7 +229,7 @@ impl Bound {
         let ledger = Rc::<Ledger>::default();
         let mut rows = Vec::new();
         self.execute_each(documents, steps, &ledger, &mut |row| {
-            // A tree of values takes more than their text.
+            // A tree of values takes more than its text.
             ledger.keep(row.footprint())?;
             rows.extend(row.value()?);
             Ok(ControlFlow::Continue(()))
@@ -254,8 +254,7 @@ impl Bound {
         Ok(())
     }
 
-    /// The same query with no rows to choose from: an aggregate has the value that it has of
-    /// none.
+    /// The same query over no rows: an aggregate has its value of an empty input.
     #[must_use]
     pub fn over_no_rows(mut self) -> Bound {
         self.program.block.filter = Some(Expr::Constant(Constant::Bool(false)));
@@ -299,14 +298,13 @@ impl Bound {
     }
 }
 
-/// Lets go of a document earlier than one must.
+/// Shortens the lifetime; `Raw` is covariant.
 fn shortened<'s, 'l: 's>(document: Raw<'l>) -> Raw<'s> {
     document
 }
 
-/// Steps that holding a condition against an item may take: all other writes of the
-/// partition wait meanwhile. A fifth of a second, and enough to look into the largest
-/// item some thirty times.
+/// Steps of evaluating a condition on an item: all other writes of the partition wait
+/// meanwhile. A fifth of a second, and enough to read the largest item some thirty times.
 pub const CONDITION_STEPS_MAX: usize = STEPS_MAX / 5;
 
 /// The condition of a patch: what follows `SELECT *`, for example
@@ -327,8 +325,7 @@ impl Condition {
         Ok(Condition { bound: Bound { program, own: None } })
     }
 
-    /// Whether the query that the condition is part of gives a row for the
-    /// document.
+    /// Whether the query of the condition returns a row for the document.
     pub fn holds(&self, document: Raw<'_>) -> Result<bool, QueryError> {
         if self.bound.is_rowwise() {
             return self.bound.matches_within(document, CONDITION_STEPS_MAX);

@@ -1,9 +1,9 @@
-//! Running a query over documents that come one after another.
+//! Incremental execution of a query, over documents that come one after another.
 //!
-//! For whoever reads documents from an index or a scan and cannot hold them all:
-//! a [`Run`] is given one document at a time and gives back the rows of that
-//! document, or gathers groups. Order, DISTINCT and counts are then for the
-//! caller to apply; the rows carry what is needed for it.
+//! For callers that read documents from an index or a scan and cannot hold them all: a
+//! [`Run`] takes one document at a time and returns its rows, or accumulates groups. Order,
+//! DISTINCT and counts are then for the caller to apply; the rows carry what is needed for
+//! it.
 
 use std::fmt;
 use std::ops::ControlFlow;
@@ -25,13 +25,13 @@ use crate::{Path, bind};
 pub struct Run<'q> {
     bound: &'q Bound,
     ambient: Ambient,
-    /// Steps for later documents: one alone may take [`STEPS_MAX`], or whoever runs
-    /// the query could not stop it for a long time.
+    /// Steps for later documents: one alone may take [`STEPS_MAX`], or the query could not
+    /// be stopped for a long time.
     later: usize,
     groups: Option<Groups>,
     /// Bytes that are kept for the groups.
     kept: usize,
-    /// How rows are made, if they are told from others by what they give.
+    /// The output expression, if rows are distinguished by their output.
     shown: Option<&'q Expr>,
 }
 
@@ -40,21 +40,21 @@ pub struct Row<'r, 'd> {
     keys: &'r [Datum<'d>],
     output: &'r Datum<'d>,
     budget: &'r Budget,
-    /// How it is made, if it is told from others by what it gives.
+    /// The output expression, if the row is distinguished by its output.
     shown: Option<&'r Expr>,
 }
 
-/// One of the values by which rows are told apart that are groups or all different.
+/// One of the values that distinguish rows which are groups or distinct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ValueKey {
-    /// Where it stands in the document, if it is not computed.
+    /// Its path in the document, if it is not computed.
     pub path: Option<Path>,
     pub descending: bool,
     /// Whether there is no row without it.
     pub required: bool,
 }
 
-/// Takes rows; whether it wants more.
+/// Consumes rows; returns whether it wants more.
 pub type RowSink<'s> = &'s mut dyn FnMut(Row<'_, '_>) -> Result<ControlFlow<()>, QueryError>;
 
 /// An aggregate of the select list, as far as an index may answer it.
@@ -64,24 +64,24 @@ pub struct Aggregated {
     pub argument: Argument,
 }
 
-/// What an aggregate looks at.
+/// The argument of an aggregate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Argument {
     /// The same value for every row, so that only the number of rows counts.
     Constant(Option<Value>),
-    /// The value at a place in the document.
+    /// The value at a path of the document.
     Path(Path),
     Computed,
 }
 
 impl<'q> Run<'q> {
-    /// Begins a run that may take so many steps; see [`crate::STEPS_MAX`].
+    /// Begins a run of at most `steps` steps; see [`crate::STEPS_MAX`].
     #[must_use]
     pub fn new(bound: &'q Bound, steps: usize) -> Run<'q> {
         Run::within(bound, steps, Rc::default())
     }
 
-    /// As [`Run::new`], for a query that counts what it keeps.
+    /// As [`Run::new`], for a query that counts its memory.
     #[must_use]
     pub fn within(bound: &'q Bound, steps: usize, ledger: Rc<Ledger>) -> Run<'q> {
         let ambient = Ambient::within(&bound.program().context, steps, ledger);
@@ -89,9 +89,9 @@ impl<'q> Run<'q> {
         Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
     }
 
-    /// As [`Run::within`], over one of several parts of the documents, which is watched by
-    /// whoever runs it and not by whoever bound the query. Parts have numbers, so that they
-    /// draw different random numbers; the first is 0.
+    /// As [`Run::within`], over one of several parts of the documents, with a watch of its
+    /// own instead of that of the binding. Parts have numbers, so that they draw different
+    /// random numbers; the first is 0.
     #[must_use]
     pub fn of_part(
         bound: &'q Bound,
@@ -104,7 +104,7 @@ impl<'q> Run<'q> {
         Run { bound, ambient, later: 0, groups, kept: 0, shown: bound.shown() }
     }
 
-    /// Gives a document to the query, and what it gives to `sink`. Where the query
+    /// Adds a document to the query, and passes its rows to `sink`. Where the query
     /// aggregates, there are no rows until the run ends.
     pub fn document(
         &mut self,
@@ -139,8 +139,8 @@ impl<'q> Run<'q> {
         flow
     }
 
-    /// Gives the rows of the groups so far to `sink`, in no order and with repetitions, and
-    /// goes on without them; none where the query does not aggregate.
+    /// Passes the rows of the groups so far to `sink`, in no order and with duplicates, and
+    /// continues without them; none where the query does not aggregate.
     pub fn finish(&mut self, sink: RowSink<'_>) -> Result<ControlFlow<()>, QueryError> {
         let block = &self.bound.program().block;
         let Some((groups, grouping)) = self.groups.as_mut().zip(block.grouping.as_ref()) else {
@@ -157,7 +157,7 @@ impl<'q> Run<'q> {
         flow
     }
 
-    /// The groups so far, for another run of the query to go on with. This one goes on without
+    /// The groups so far, for another run of the query to merge. This one continues without
     /// them.
     pub fn take_partial(&mut self) -> PartialGroups {
         let grouping = self.bound.program().block.grouping.as_ref();
@@ -169,7 +169,7 @@ impl<'q> Run<'q> {
         groups.into_partial()
     }
 
-    /// Adds groups that another run of the query has gathered of later documents.
+    /// Merges groups that another run of the query has accumulated from later documents.
     pub fn merge(&mut self, partial: PartialGroups) -> Result<(), QueryError> {
         let grouping = self.bound.program().block.grouping.as_ref();
         let Some((groups, grouping)) = self.groups.as_mut().zip(grouping) else { return Ok(()) };
@@ -181,15 +181,15 @@ impl<'q> Run<'q> {
         Ok(())
     }
 
-    /// Adds documents that are known only by their number. For queries that count
-    /// documents and look at nothing else: see [`Bound::counts_documents`].
+    /// Adds documents that are known only by their number. For queries that count documents
+    /// and read nothing else: see [`Bound::counts_documents`].
     pub fn add_documents(&mut self, count: u64) {
         if let Some(groups) = self.groups.as_mut().filter(|_| self.bound.counts_documents()) {
             groups.count(usize::try_from(count).unwrap_or(usize::MAX));
         }
     }
 
-    /// What is left of the steps that the run began with.
+    /// The remaining steps of the run.
     #[must_use]
     pub fn steps_left(&self) -> usize {
         self.later.saturating_add(self.ambient.budget.steps_left())
@@ -210,30 +210,30 @@ impl<'r, 'd> Row<'r, 'd> {
         datum.to_value()
     }
 
-    /// About how many bytes its value takes.
+    /// Approximate bytes of its value.
     pub(crate) fn footprint(&self) -> usize {
         self.output.footprint()
     }
 
-    /// What the query gives; `None` drops the row.
+    /// The output of the query; `None` drops the row.
     pub fn value(&self) -> Result<Option<Value>, QueryError> {
         self.built(self.output)
     }
 
-    /// What the query gives as JSON text; `None` drops the row.
+    /// The output of the query as JSON text; `None` drops the row.
     pub fn text(&self) -> Result<Option<String>, QueryError> {
         self.budget.spend_reading(self.output.weight())?;
         self.output.to_text()
     }
 
-    /// The sort keys, `None` for undefined. They compare as the language orders
-    /// values; descending keys are for the caller to turn round.
+    /// The sort keys, `None` for undefined. They compare as the language orders values;
+    /// descending keys are for the caller to reverse.
     pub fn keys(&self) -> Result<Vec<Option<Value>>, QueryError> {
         self.keys.iter().map(|key| self.built(key)).collect()
     }
 
-    /// The values by which it is told from all others, as [`Bound::value_order`] lists them:
-    /// rows that are told apart differ in them, and those that are not agree in them.
+    /// The values that distinguish it from all others, as [`Bound::value_order`] lists
+    /// them: distinct rows differ in them, and equal ones agree in them.
     pub fn values(&self) -> Result<Vec<Option<Value>>, QueryError> {
         let Some(shown) = self.shown else { return self.keys() };
         self.budget.spend_reading(self.output.effort())?;
@@ -241,7 +241,7 @@ impl<'r, 'd> Row<'r, 'd> {
         Ok(members.iter().map(|(name, _)| representative(&self.output.get(name))).collect())
     }
 
-    /// A text that two rows share exactly if DISTINCT takes them for one.
+    /// A text that two rows share exactly if DISTINCT treats them as one.
     #[must_use]
     pub fn identity(&self) -> String {
         identity(self.output)
@@ -249,23 +249,23 @@ impl<'r, 'd> Row<'r, 'd> {
 }
 
 impl Bound {
-    /// Whether the query ranges over documents at all; if not, it gives its rows
-    /// without any.
+    /// Whether the query ranges over documents at all; if not, it returns its rows without
+    /// any.
     #[must_use]
     pub fn reads_documents(&self) -> bool {
         !self.program().block.sources.is_empty()
     }
 
-    /// Whether a subquery in FROM makes its rows of all documents together, by
-    /// DISTINCT or in groups, or of none. Such a query cannot be asked document by
-    /// document: see [`Bound::execute_within`].
+    /// Whether a subquery in FROM makes its rows of all documents together, by DISTINCT or
+    /// in groups, or of none. Such a query cannot be executed document by document: see
+    /// [`Bound::execute_within`].
     #[must_use]
     pub fn gathers_documents(&self) -> bool {
         gathers(&self.program().block)
     }
 
     /// Whether FROM makes its rows of no document at all. Every partition would make the
-    /// same ones, so one of them has to stand for all.
+    /// same ones, so one of them stands for all.
     #[must_use]
     pub fn makes_rows_of_nothing(&self) -> bool {
         makes_of_nothing(&self.program().block)
@@ -276,9 +276,9 @@ impl Bound {
         self.program().block.distinct
     }
 
-    /// The order in which rows come that are groups or all different: that of the values by
-    /// which they are told apart. None for other queries, and for rows that are all different
-    /// and in the order of something that they do not show.
+    /// The order of rows that are groups or distinct: that of the values that distinguish
+    /// them. `None` for other queries, and for distinct rows in the order of something that
+    /// is not in their output.
     #[must_use]
     pub fn value_order(&self) -> Option<Vec<ValueKey>> {
         let block = &self.program().block;
@@ -299,8 +299,8 @@ impl Bound {
         Some(grouping.order.iter().map(key).collect())
     }
 
-    /// How rows are made, where they are told apart by what they give: they have no order, or
-    /// that of what they show.
+    /// The output expression, where rows are distinguished by their output: they have no
+    /// order, or that of their output.
     fn shown(&self) -> Option<&Expr> {
         let block = &self.program().block;
         let is_ordered = match &block.grouping {
@@ -310,10 +310,11 @@ impl Bound {
         (block.distinct && !is_ordered).then_some(&block.output)
     }
 
-    /// Whether a row shows what it is sorted by, in the same sequence, and nothing else.
+    /// Whether the output of a row is its sort keys, in the same sequence, and nothing
+    /// else.
     fn shows_order(&self) -> bool {
         let block = &self.program().block;
-        // What is computed has no names.
+        // A computed value has no names.
         let is_place = |path: &Path| path.names().is_some_and(|names| !names.is_empty());
         let shown = members(&block.output).map(|expr| self.path(expr).filter(is_place));
         block.order.iter().all(|key| is_place(&key.path))
@@ -326,27 +327,27 @@ impl Bound {
         self.program().block.grouping.as_ref().is_some_and(|grouping| grouping.is_ordered)
     }
 
-    /// The place of what groups are ordered by, if it is one of their keys.
+    /// The path of a sort key of groups, if it is one of their keys.
     fn path_of_group(&self, grouping: &Grouping, expr: &Expr) -> Option<Path> {
         let Expr::Slot(slot) = expr else { return None };
         let key = grouping.keys.iter().find(|key| key.slot == *slot)?;
         self.path(&key.expr)
     }
 
-    /// How many rows to leave out, and how many to give then.
+    /// The number of rows to skip, and the number to return then.
     #[must_use]
     pub fn window(&self) -> (usize, usize) {
         let counts = self.program().block.counts;
         (counts.skipped(), counts.given())
     }
 
-    /// Whether rows are put together, by GROUP BY or into one.
+    /// Whether rows are aggregated, by GROUP BY or into one.
     #[must_use]
     pub fn is_aggregated(&self) -> bool {
         self.program().block.grouping.is_some()
     }
 
-    /// Whether all it asks of the documents that it keeps is how many there are.
+    /// Whether it only counts the documents that it keeps.
     #[must_use]
     pub fn counts_documents(&self) -> bool {
         let block = &self.program().block;
@@ -384,7 +385,7 @@ impl Bound {
     }
 }
 
-/// The members of an object that is written out, or the one expression that there is.
+/// The members of an object constructor, or the one expression itself.
 fn members(output: &Expr) -> impl Iterator<Item = &Expr> {
     let own = if let Expr::Object(members) = output { Some(members) } else { None };
     let alone = own.is_none().then_some(output);

@@ -1,10 +1,9 @@
-//! The syntax tree: what a query says, before names mean anything.
+//! The syntax tree: a query before names are resolved.
 //!
-//! Every expression knows its height, and none is higher than
-//! [`EXPRESSION_HEIGHT_MAX`], or where the thread has stack for it than
-//! `DEEP_HEIGHT_MAX`: whoever walks a tree may recurse. Dropping one needs little
-//! stack, and any thread has enough for it. AND and OR hold all their operands in one
-//! node, because generated filters chain thousands of them.
+//! Every expression knows its height, and none is higher than [`EXPRESSION_HEIGHT_MAX`], or
+//! where the thread has stack for it than `DEEP_HEIGHT_MAX`: code that walks a tree may
+//! recurse. Dropping one needs little stack, and any thread has enough for it. AND and OR
+//! hold all their operands in one node, because generated filters chain thousands of them.
 
 mod print;
 
@@ -21,12 +20,11 @@ use crate::number::Numeric;
 /// and worker threads have two megabytes.
 pub const EXPRESSION_HEIGHT_MAX: usize = 256;
 
-/// The same where there is stack for what the service allows: a path of a thousand
-/// names, below all that its parser can hold.
+/// The same where there is stack for what the service allows: a path of a thousand names,
+/// below everything that its parser can hold.
 pub(crate) const DEEP_HEIGHT_MAX: usize = 2_048;
 
-/// Levels of operators that each stand in a node of their own, before a row of them
-/// becomes a list.
+/// Levels of operators that have a node each, before a chain of them becomes a list.
 const CHAIN_HEIGHT: usize = 32;
 
 /// Operators in such a list, as in the service.
@@ -76,7 +74,7 @@ impl Count {
     }
 }
 
-/// What a query gives per row.
+/// The output of a query per row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Selection {
     All(Span),
@@ -109,7 +107,7 @@ impl SelectItem {
         self.named().map(|(name, _)| name)
     }
 
-    /// As [`SelectItem::name`], and where it stands. An empty name is none.
+    /// As [`SelectItem::name`], with its position. An empty name is none.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn named(&self) -> Option<(&str, Span)> {
         if let Some(alias) = &self.alias {
@@ -152,8 +150,8 @@ pub struct Source {
 }
 
 impl Source {
-    /// The name under which rows are known: the alias, else the last name of
-    /// the path; a subquery has none.
+    /// The name of the rows: the alias, else the last name of the path; a subquery has
+    /// none.
     #[must_use]
     pub fn name(&self) -> Option<&str> {
         match (&self.alias, &self.collection) {
@@ -193,13 +191,13 @@ pub enum Step {
     Index(Numeric),
 }
 
-/// A property's name, written `.name` or `["name"]`. Both mean the same and are
-/// equal; what is printed keeps to what was written.
+/// A property's name, written `.name` or `["name"]`. Both mean the same and are equal;
+/// printing keeps the original spelling.
 #[derive(Clone, Debug)]
 pub struct Property {
     pub name: String,
     pub bracketed: bool,
-    /// The name with its quotes, without point or brackets.
+    /// The name with its quotes, without dot or brackets.
     pub span: Span,
 }
 
@@ -244,7 +242,7 @@ pub enum SortDirection {
     Descending,
 }
 
-/// An expression with its place and height. Made by `Expr::new` only.
+/// An expression with its position and height. Made by `Expr::new` only.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Expr {
     kind: ExprKind,
@@ -270,7 +268,8 @@ pub enum ExprKind {
     Index(Box<Expr>, Box<Expr>),
     Unary(UnaryOp, Box<Expr>),
     Binary(BinaryOp, Box<Expr>, Box<Expr>),
-    /// What a long row of operators goes on with: each takes all that stands left of it.
+    /// The rest of a long left-associative chain of operators: each takes everything to its
+    /// left.
     Chain(Box<Expr>, Vec<(BinaryOp, Expr)>),
     /// Two operands or more.
     And(Vec<Expr>),
@@ -337,7 +336,7 @@ pub enum BinaryOp {
     Modulo,
 }
 
-/// What a subquery in an expression stands for.
+/// The kinds of subqueries in expressions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum SubqueryKind {
     Scalar,
@@ -383,7 +382,7 @@ impl Expr {
         self.kind
     }
 
-    /// Whether operators behind the expression go into a list, so that the tree grows no
+    /// Whether operators after the expression go into a list, so that the tree grows no
     /// higher.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     pub(crate) fn chains(&self) -> bool {
@@ -438,13 +437,13 @@ impl Expr {
         &self.kind
     }
 
-    /// Where it stands, without brackets around it.
+    /// Its position, without brackets around it.
     #[must_use]
     pub fn span(&self) -> Span {
         self.span
     }
 
-    /// Where it stands, with brackets around it: the operand of something larger.
+    /// Its position, with brackets around it: the operand of something larger.
     pub(crate) fn outer(&self) -> Span {
         self.outer
     }

@@ -1,8 +1,8 @@
-//! Queries and their errors as bytes, for whoever executes a query elsewhere.
+//! Queries and their errors as bytes, for executing a query in another process.
 //!
-//! A bound query is sent as what it was bound from and bound again: the text, the parameters,
-//! and what of the context belongs to the request. What belongs to the container (computed
-//! properties, how coordinates are meant) is known where its items are.
+//! A bound query is sent as what it was bound from and bound again: the text, the
+//! parameters, and the part of the context that belongs to the request. What belongs to the
+//! container (computed properties, its spatial configuration) is known where its items are.
 
 use std::sync::Arc;
 
@@ -20,12 +20,13 @@ use crate::query::{Bound, Query};
 pub(crate) struct BoundText {
     pub(crate) text: String,
     pub(crate) parameters: Parameters,
-    /// Whether it has no rows to choose from.
+    /// Whether it is executed over no rows.
     pub(crate) has_no_rows: bool,
 }
 
 impl Bound {
-    /// Appends what it takes to bind the query elsewhere; false if it has no text of its own.
+    /// Appends everything that is needed to bind the query elsewhere; false if it has no
+    /// text of its own.
     pub fn encode(&self, out: &mut Vec<u8>) -> bool {
         let Some(own) = self.own_text() else { return false };
         let context = &self.program().context;
@@ -64,7 +65,7 @@ impl Bound {
     }
 }
 
-/// What queries may have too much of while they run.
+/// The limits that an execution can exceed.
 const LIMITS: [&str; 4] = [
     "steps of evaluation",
     "bytes in one value",
@@ -73,8 +74,8 @@ const LIMITS: [&str; 4] = [
 ];
 
 impl QueryError {
-    /// Appends an error that a run of a query ended with. What only binding finds wrong comes
-    /// out as unsupported.
+    /// Appends an error that a run of a query ended with. Errors of binding are encoded as
+    /// unsupported.
     pub fn encode(&self, out: &mut Vec<u8>) {
         match self {
             QueryError::Limit { what, limit } => {

@@ -1,8 +1,8 @@
 //! Queries that a program makes as a tree, instead of as text.
 //!
-//! Such a tree is held to what holds for one that was parsed: its levels, its operators,
-//! lists and joins are counted, and its names must be some that a text could have, so that
-//! it prints as the query that it is. So nobody gets further by a tree than by a text.
+//! The limits of a parsed query apply to such a tree: its levels, its operators, lists and
+//! joins are counted, and its names must be valid in a text, so that it prints as the query
+//! that it is. So a tree cannot exceed what a text can.
 
 use crate::error::{Code, QueryError, Span, SyntaxError};
 use crate::lexer::is_plain_name;
@@ -12,18 +12,18 @@ use crate::syntax::{
 };
 
 impl Expr {
-    /// An expression that stands in no text.
+    /// An expression without a position in a text.
     ///
     /// # Errors
-    /// [`QueryError::Limit`] when it has more than [`EXPRESSION_HEIGHT_MAX`] levels, for which
-    /// not every thread has the stack.
+    /// [`QueryError::Limit`] when it has more than [`EXPRESSION_HEIGHT_MAX`] levels, for
+    /// which not every thread has the stack.
     pub fn made(kind: ExprKind) -> Result<Expr, QueryError> {
         let made = Expr::new(kind, Span::default()).ok();
         made.filter(|made| made.height() <= EXPRESSION_HEIGHT_MAX).ok_or_else(too_deep)
     }
 }
 
-/// Checks what a tree was not checked for when its expressions were made.
+/// Checks what was not checked when the tree's expressions were made.
 pub(crate) fn check(select: &Select, limits: QueryLimits) -> Result<(), QueryError> {
     if matches!(select, Select { selection: Selection::All(_), from: None, .. }) {
         let message = "Syntax error, 'SELECT *' is not valid if FROM clause is omitted.";
@@ -32,7 +32,7 @@ pub(crate) fn check(select: &Select, limits: QueryLimits) -> Result<(), QueryErr
     Walk { limits, ands: 0, ors: 0 }.select(select, EXPRESSION_HEIGHT_MAX)
 }
 
-/// What was counted so far.
+/// The counts so far.
 struct Walk {
     limits: QueryLimits,
     ands: usize,
@@ -103,7 +103,7 @@ impl Walk {
         self.children(levels, |visit| expr.kind().for_each_child(visit))
     }
 
-    /// Goes on with the direct parts, one level down.
+    /// Continues with the direct parts, one level down.
     fn children<'e>(
         &mut self,
         levels: usize,

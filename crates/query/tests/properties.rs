@@ -5,7 +5,7 @@ use model::json::{self, DistinctHash, JsonKind, Raw, Value};
 use model::partition_key::PartitionKeyDefinition;
 use proptest::prelude::*;
 use query::{
-    Bound, Comparison, Condition, KeyShape, Parameters, Path, PathStep, Query, Requirement, Run,
+    Bound, Comparison, Condition, KeyShape, Parameters, Path, PathStep, Predicate, Query, Run,
     STEPS_MAX,
 };
 
@@ -245,25 +245,25 @@ fn compares(comparison: Comparison, own: &Value, value: &Value) -> bool {
     }
 }
 
-/// Whether a document fulfils a requirement, by reading it.
-fn fulfils(document: &Value, requirement: &Requirement) -> bool {
+/// Whether a document fulfils a predicate, by reading it.
+fn fulfils(document: &Value, predicate: &Predicate) -> bool {
     let some =
         |path: &Path, holds: &dyn Fn(&Value) -> bool| at(document, path.steps()).iter().any(holds);
-    match requirement {
-        Requirement::Anything => true,
-        Requirement::Never => false,
-        Requirement::Compare { path, comparison, value } => {
+    match predicate {
+        Predicate::Anything => true,
+        Predicate::Never => false,
+        Predicate::Compare { path, comparison, value } => {
             some(path, &|own| compares(*comparison, own, value))
         }
-        Requirement::OneOf { path, values } => some(path, &|own| values.contains(own)),
-        Requirement::Prefix { path, prefix, ignores_case } => some(path, &|own| {
+        Predicate::OneOf { path, values } => some(path, &|own| values.contains(own)),
+        Predicate::Prefix { path, prefix, ignores_case } => some(path, &|own| {
             let fold =
                 |text: &str| if *ignores_case { text.to_lowercase() } else { text.to_owned() };
             own.as_str().is_some_and(|text| fold(text).starts_with(&fold(prefix)))
         }),
-        Requirement::Types { path, types } => some(path, &|own| types.contains(&type_of(own))),
-        Requirement::All(parts) => parts.iter().all(|part| fulfils(document, part)),
-        Requirement::Either(parts) => parts.iter().any(|part| fulfils(document, part)),
+        Predicate::Types { path, types } => some(path, &|own| types.contains(&type_of(own))),
+        Predicate::All(parts) => parts.iter().all(|part| fulfils(document, part)),
+        Predicate::Either(parts) => parts.iter().any(|part| fulfils(document, part)),
         other => panic!("{other}"),
     }
 }
@@ -378,13 +378,13 @@ fn bind(text: &str) -> Bound {
 
 proptest! {
     #[test]
-    fn what_a_query_keeps_fulfils_its_requirement(text in filter(), document in document()) {
+    fn what_a_query_keeps_fulfils_its_predicate(text in filter(), document in document()) {
         let bound = bind(&format!("SELECT * FROM c WHERE {text}"));
         let kept = bound.matches(Raw::trusted(&document.to_string())).unwrap();
         let filter = bound.filter();
-        let fulfilled = fulfils(&document, &filter.requirement);
+        let fulfilled = fulfils(&document, &filter.predicate);
         prop_assert!(!kept || fulfilled, "{text} keeps {document}, but not {filter}");
-        prop_assert!(!filter.exact || kept == fulfilled, "{text} on {document}: {filter}");
+        prop_assert!(!filter.covers_filter || kept == fulfilled, "{text} on {document}: {filter}");
     }
 
     #[test]

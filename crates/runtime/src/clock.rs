@@ -109,8 +109,8 @@ impl Clock for RealClock {
     }
 }
 
-/// A clock that moves only when told to, or when someone sleeps on it: `sleep`
-/// moves it forward and returns at once.
+/// A clock that moves only when it is set, or when someone sleeps on it: `sleep` moves it
+/// forward and returns at once.
 #[derive(Debug)]
 pub struct SimulatedClock {
     state: Mutex<SimulatedTime>,
@@ -120,7 +120,7 @@ pub struct SimulatedClock {
 struct SimulatedTime {
     now: Millis,
     monotonic: Duration,
-    /// What the monotonic reading gains whenever somebody looks at it.
+    /// What each look adds to the monotonic reading.
     per_look: Duration,
 }
 
@@ -142,14 +142,14 @@ impl SimulatedClock {
         state.monotonic = state.monotonic.saturating_add(duration);
     }
 
-    /// Sets the wall clock, also backwards, as an operator might. The monotonic
-    /// reading does not move.
+    /// Sets the wall clock, possibly backwards, as an operator might. The monotonic reading
+    /// does not move.
     pub fn set(&self, now: Millis) {
         self.state().now = now;
     }
 
-    /// From now on, this much time passes between two looks at the monotonic reading:
-    /// whoever looks often enough finds that work takes long.
+    /// From now on, this much time passes between two looks at the monotonic reading: code
+    /// that looks often enough finds that its work takes long.
     pub fn slow_down(&self, per_look: Duration) {
         self.state().per_look = per_look;
     }

@@ -1,15 +1,15 @@
-//! The outside world as three small traits: time, randomness and threads; and memory as
-//! something that can be used up.
+//! The outside world as three small traits: time, randomness and threads; and memory as a
+//! budget.
 //!
-//! Everything above takes these as arguments instead of reaching for the
-//! operating system, so that a test owns what it would otherwise have to wait
-//! for or hope for. The workspace's `clippy.toml` bans the direct calls; the
-//! twins in this crate are the only places that may make them.
+//! Everything above takes these as arguments instead of reaching for the operating system,
+//! so that a test controls what it would otherwise have to wait for or hope for. The
+//! workspace's `clippy.toml` bans the direct calls; only the twins in this crate may make
+//! them.
 //!
-//! What is *not* simulated: tasks are operating-system threads in both twins, so
-//! a simulated runtime fixes time and randomness but not the interleaving of
-//! threads. Disk faults are not injected here either: they come in at the
-//! storage door, where there is a seam.
+//! A simulated runtime fixes time and randomness. Its tasks are threads that run as they like,
+//! unless a test runs in [`SeededTasks::run`] and hands that down: then one runs at a time, and
+//! the seed decides which. Disk faults are not injected here: they come in at the storage
+//! door, where there is a seam.
 //!
 //! Must not know: documents.
 
@@ -17,6 +17,8 @@ mod clock;
 mod log_context;
 mod memory;
 mod random;
+mod schedule;
+mod sync;
 mod tasks;
 mod worker;
 
@@ -26,6 +28,8 @@ pub use clock::{Clock, Millis, RealClock, SimulatedClock};
 pub use log_context::{LogContext, in_log_context, log_context, with_log_context};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
+pub use schedule::{SeededTasks, Trace, reschedule};
+pub use sync::{Condvar, Parker, Receiver, SharedReceiver, SyncSender, sync_channel};
 pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};
 pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
 
@@ -35,7 +39,7 @@ pub struct Runtime {
     pub clock: Arc<dyn Clock>,
     pub random: Arc<dyn Random>,
     pub tasks: Arc<dyn Tasks>,
-    /// For what queries keep while they run. Unlimited unless somebody says otherwise.
+    /// For what queries keep while they run. Unlimited by default.
     pub memory: Arc<MemoryBudget>,
 }
 
@@ -52,14 +56,13 @@ impl Runtime {
     }
 
     /// A world in which time moves only when someone sleeps and randomness
-    /// follows from `seed`. Threads are real: see the crate documentation.
+    /// follows from `seed`. Threads run as they like: see the crate documentation.
     #[must_use]
     pub fn simulated(seed: u64) -> Runtime {
         Runtime::simulated_at(Arc::new(SimulatedClock::new()), seed)
     }
 
-    /// Like [`Runtime::simulated`], for a test that keeps the clock in its hand
-    /// to move it.
+    /// Like [`Runtime::simulated`], for a test that moves the clock itself.
     #[must_use]
     pub fn simulated_at(clock: Arc<SimulatedClock>, seed: u64) -> Runtime {
         let random = Arc::new(SeededRandom::new(seed));

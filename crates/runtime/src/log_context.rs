@@ -1,9 +1,9 @@
 //! Which request a line of the log belongs to.
 //!
-//! Requests are many and lines about them are few. A span of `tracing` writes its fields down
-//! for every request, which took 9 % of the processor time of a point read. Here a request only
-//! leaves a note of what it is on the thread that polls it, and whoever writes a line of the
-//! log puts it into words.
+//! Requests are many and lines about them are few. A span of `tracing` formats its fields
+//! for every request, which took 9 % of the processor time of a point read. Here a request
+//! only leaves a note of what it is on the thread that polls it; the note is formatted when
+//! a line is written.
 
 use std::cell::RefCell;
 use std::fmt;
@@ -30,13 +30,13 @@ pub fn with_log_context<T>(context: &LogContext, call: impl FnOnce() -> T) -> T 
     call()
 }
 
-/// What lines of the log belong to that are written now, on this thread.
+/// The context of the lines that are logged now, on this thread.
 #[must_use]
 pub fn log_context() -> Option<LogContext> {
     CURRENT.with_borrow(Clone::clone)
 }
 
-/// Goes back to what was before when dropped, in a panic as well.
+/// Restores the previous context when dropped, in a panic as well.
 struct Entered {
     before: Option<LogContext>,
 }

@@ -1,14 +1,14 @@
-//! Memory as something that can be used up.
+//! Memory as a budget.
 //!
-//! Whoever is about to keep bytes that a client decides on asks a budget first, and
-//! gives them back by dropping what it got. A budget counts; it allocates nothing, and a
-//! count is only as true as what callers say.
+//! Code that is about to keep bytes whose number a client decides reserves them from a
+//! budget first, and gives them back by dropping the reservation. A budget counts; it
+//! allocates nothing, and a count is only as accurate as what callers report.
 
 use std::fmt;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering};
 
-/// So many bytes for all who share it.
+/// A number of bytes, shared by all who reserve from it.
 #[derive(Debug)]
 pub struct MemoryBudget {
     limit: usize,
@@ -28,7 +28,7 @@ pub struct MemoryUsage {
     pub refused: u64,
 }
 
-/// The budget has not so much left. Trying again later helps.
+/// The budget has too little left. Trying again later helps.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OutOfMemory;
 
@@ -66,7 +66,7 @@ impl MemoryBudget {
     /// Takes bytes, all or none.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if there are not so many left.
+    /// [`OutOfMemory`] if too few bytes are left.
     pub fn reserve(self: &Arc<Self>, bytes: usize) -> Result<Reservation, OutOfMemory> {
         let mut reservation = Reservation { budget: Arc::clone(self), bytes: 0 };
         reservation.grow(bytes)?;
@@ -85,7 +85,7 @@ impl MemoryBudget {
 
     fn take(&self, bytes: usize) -> Result<(), OutOfMemory> {
         let add = |held: usize| held.checked_add(bytes).filter(|sum| *sum <= self.limit);
-        // Only the count itself is shared by this: nothing else is published with it.
+        // Relaxed: nothing is published together with the count.
         match self.held.fetch_update(Ordering::Relaxed, Ordering::Relaxed, add) {
             Ok(before) => {
                 self.high.fetch_max(before + bytes, Ordering::Relaxed);
@@ -108,14 +108,14 @@ impl Reservation {
     /// Takes more, or keeps what it has.
     ///
     /// # Errors
-    /// [`OutOfMemory`] if there is not so much left.
+    /// [`OutOfMemory`] if too few bytes are left.
     pub fn grow(&mut self, bytes: usize) -> Result<(), OutOfMemory> {
         self.budget.take(bytes)?;
         self.bytes += bytes;
         Ok(())
     }
 
-    /// Gives back what is beyond so many bytes.
+    /// Gives back everything above `bytes`.
     pub fn shrink_to(&mut self, bytes: usize) {
         let surplus = self.bytes.saturating_sub(bytes);
         self.budget.held.fetch_sub(surplus, Ordering::Relaxed);
@@ -155,7 +155,7 @@ mod tests {
         assert!(MemoryBudget::unlimited().reserve(usize::MAX).is_ok());
     }
 
-    /// Random takers on several threads, each of which checks after every step.
+    /// Random reservations on several threads, checked after every step.
     #[test]
     fn never_more_is_held_than_there_is() {
         const LIMIT: usize = 1_000;

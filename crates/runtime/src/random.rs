@@ -1,7 +1,7 @@
 //! Randomness, real and seeded.
 //!
-//! Keys and ids are drawn from here, so the real twin asks the operating system
-//! every time instead of stretching a seed of its own.
+//! Keys and ids are drawn from here, so the real twin asks the operating system every time
+//! instead of expanding a seed of its own.
 
 use std::fmt;
 use std::sync::atomic::{AtomicU64, Ordering};

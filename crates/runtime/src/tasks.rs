@@ -1,9 +1,11 @@
 //! Threads with names.
 //!
-//! The trait exists so that a deterministic scheduler can take its place one
-//! day. Today there is one implementation, and it starts real threads.
+//! Two twins start them: [`ThreadTasks`] leaves their order to the operating system,
+//! [`SeededTasks`](crate::SeededTasks) has a seed decide it.
 
 use std::{fmt, io, thread};
+
+use crate::schedule::Scheduled;
 
 /// What a task does.
 pub type Body = Box<dyn FnOnce() + Send>;
@@ -21,8 +23,8 @@ pub trait Tasks: Send + Sync + fmt::Debug {
         self.spawn_with_stack(name, STACK_BYTES, body)
     }
 
-    /// As [`Tasks::spawn`], with so much stack. What is never used of it takes addresses
-    /// and no memory.
+    /// As [`Tasks::spawn`], with a stack of `bytes`. Pages that are never touched take
+    /// address space but no memory.
     ///
     /// # Errors
     /// When the operating system refuses another thread.
@@ -33,15 +35,23 @@ pub trait Tasks: Send + Sync + fmt::Debug {
 #[derive(Debug)]
 pub struct TaskHandle {
     thread: thread::JoinHandle<()>,
+    scheduled: Option<Scheduled>,
 }
 
 impl TaskHandle {
+    pub(crate) fn scheduled(thread: thread::JoinHandle<()>, scheduled: Scheduled) -> TaskHandle {
+        TaskHandle { thread, scheduled: Some(scheduled) }
+    }
+
     /// Waits for the end of the task.
     ///
     /// # Errors
     /// When the task panicked.
     pub fn join(self) -> Result<(), TaskPanicked> {
         let name = self.thread.thread().name().unwrap_or("unnamed").to_owned();
+        if self.scheduled.is_some_and(|scheduled| !scheduled.await_end()) {
+            return Err(TaskPanicked { name });
+        }
         self.thread.join().map_err(|_payload| TaskPanicked { name })
     }
 }
@@ -67,7 +77,7 @@ pub struct ThreadTasks;
 impl Tasks for ThreadTasks {
     fn spawn_with_stack(&self, name: &str, bytes: usize, body: Body) -> io::Result<TaskHandle> {
         let thread = thread::Builder::new().name(name.to_owned()).stack_size(bytes).spawn(body)?;
-        Ok(TaskHandle { thread })
+        Ok(TaskHandle { thread, scheduled: None })
     }
 }
 

@@ -1,22 +1,23 @@
-//! Which threads must not wait.
+//! Threads that must not block.
 //!
 //! A few async workers serve all connections: one that waits for the disk, for a queue or
-//! for another thread keeps every connection waiting that it serves. So whoever drives
-//! requests marks its thread while it polls ([`on_async_worker`]), and whatever may wait
-//! says so ([`may_wait`]): in debug builds the two together are a panic. In release builds
-//! neither does anything.
+//! for another thread holds up every connection that it serves. So code that drives
+//! requests marks its thread while it polls ([`on_async_worker`]), and every call that may
+//! wait declares it ([`may_wait`]): in debug builds the two together are a panic. In
+//! release builds neither does anything.
 //!
 //! There are two exceptions, both for stores on local disks:
-//! - a *short read*: at most [`SHORT_READ_KEYS_MAX`] keys by name between two points where
-//!   others get their turn, most of which are in memory ([`short_read`] counts them);
-//! - putting something into a queue that refuses when it is full, instead of waiting.
+//! - a *short read*: at most [`SHORT_READ_KEYS_MAX`] point lookups between two yields, most
+//!   of which are answered from memory ([`short_read`] counts them);
+//! - a `try_` submission to a queue, which refuses when the queue is full instead of
+//!   waiting.
 
 use std::cell::Cell;
 use std::future::Future;
 use std::task::Poll;
 
-/// Keys that may be read by name while an async worker polls one future. A key takes some
-/// microseconds, so this is less than a slice of a query.
+/// Point lookups that an async worker may make while it polls one future. A lookup takes
+/// some microseconds, so this is less than a time slice of a query.
 pub const SHORT_READ_KEYS_MAX: usize = 128;
 
 thread_local! {
@@ -41,7 +42,7 @@ pub fn on_async_worker<F: Future>(future: F) -> F {
     future
 }
 
-/// Says that this call may wait. To be called whether or not it will.
+/// Declares that this call may wait. To be called whether or not it will.
 ///
 /// # Panics
 /// In debug builds, on an async worker.
@@ -53,10 +54,10 @@ pub fn may_wait() {
     );
 }
 
-/// Says that this call reads so many keys by name.
+/// Declares that this call looks up `keys` keys.
 ///
 /// # Panics
-/// In debug builds, on an async worker that has read too many of them since it began to poll.
+/// In debug builds, on an async worker that has looked up too many since it began to poll.
 #[track_caller]
 pub fn short_read(keys: usize) {
     if cfg!(debug_assertions)
@@ -68,7 +69,7 @@ pub fn short_read(keys: usize) {
     }
 }
 
-/// Lets others have their turn on an async worker; another short read may follow.
+/// Yields on an async worker; another short read may follow.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {

@@ -1,5 +1,5 @@
-//! How long do point reads take beside lists of as many documents as a page has and queries
-//! on 10,000 resources of the catalogue?
+//! How long do point reads take beside lists of a full page and queries on 10,000 resources
+//! of the catalogue?
 //!
 //! Both run in a loop on a connection of their own, each as large as it may be, while
 //! others read single documents at a steady pace; before and after, those read alone. What
@@ -80,7 +80,7 @@ async fn fill(client: &mut Client) {
     }
 }
 
-/// What runs beside the reads, and how often it was done.
+/// What runs beside the reads, and how often it completed.
 #[derive(Default)]
 struct Load {
     ends: AtomicBool,

@@ -93,13 +93,13 @@ enum Verb {
     Read,
 }
 
-/// What one phase on one server showed.
+/// The results of one phase on one server.
 #[derive(Clone, Debug)]
 struct Figures {
     per_second: f64,
     p50: Duration,
     p99: Duration,
-    /// Processor time that the server took for a request, where the system says it.
+    /// Processor time that the server took for a request, where the system reports it.
     cpu: Option<Duration>,
 }
 
@@ -115,8 +115,8 @@ impl Figures {
     }
 }
 
-/// The round in the middle, with the processor time of the cheapest one: others on the
-/// machine can only add to that.
+/// The median round, with the processor time of the cheapest one: other load on the machine
+/// can only add to that.
 fn summary(rounds: &[Figures]) -> Figures {
     let cpu = rounds.iter().filter_map(|figures| figures.cpu).min();
     let mut rounds = rounds.to_vec();
@@ -124,8 +124,8 @@ fn summary(rounds: &[Figures]) -> Figures {
     Figures { cpu, ..rounds.swap_remove(rounds.len() / 2) }
 }
 
-/// Gives back how many requests each connection made, too. `written` says how many
-/// documents each connection finds.
+/// Also returns how many requests each connection made. `written` says how many documents
+/// each connection finds.
 async fn phase(target: &Target, verb: Verb, round: u64, written: &[u64]) -> (Figures, Vec<u64>) {
     let clock = RealClock::new();
     let (start, cpu) = (clock.monotonic(), target.cpu());
@@ -154,8 +154,8 @@ async fn phase(target: &Target, verb: Verb, round: u64, written: &[u64]) -> (Fig
     )
 }
 
-/// One connection: one request after the other until the phase is over. Gives back how
-/// long each took.
+/// One connection: one request after the other until the phase is over. Returns how long
+/// each took.
 async fn drive(address: SocketAddr, verb: Verb, group: u64, written: u64) -> Vec<Duration> {
     let clock = RealClock::new();
     let mut client = Client::connect(address).await;
@@ -173,7 +173,7 @@ async fn drive(address: SocketAddr, verb: Verb, group: u64, written: u64) -> Vec
     latencies
 }
 
-/// A walk over all numbers that is the same in each run and not in their order.
+/// A permutation of all numbers that is the same in each run.
 fn spread(number: u64) -> u64 {
     number.wrapping_mul(0x9E37_79B9_7F4A_7C15) >> 20
 }

@@ -4,8 +4,8 @@
 //! for more than there is, at a steady pace, in requests of more than 20 RU each (a
 //! batch of point reads), for 20 seconds at a time:
 //! 1. spread over all keys: nearly all of the 18,000 is served;
-//! 2. one hot key beside modest ones elsewhere: it flattens at one partition's 6,000,
-//!    and nobody else notices;
+//! 2. one hot key beside modest ones elsewhere: it is capped at one partition's 6,000, and
+//!    the others are not affected;
 //! 3. two hot keys of one partition: they share its 6,000.
 //!
 //! Fails when one of them does not hold. `cargo xtask bench throughput`.
@@ -79,7 +79,7 @@ async fn measure() {
     assert!(two.rate >= 0.95 * SHARE && two.rate <= 1.01 * SHARE);
 }
 
-/// Writes wait as they are told: filling is not what is measured.
+/// Writes honour retry-after: filling is not what is measured.
 async fn fill(client: &mut Client) {
     for key in 0..KEYS {
         let documents = documents(key);
@@ -107,13 +107,13 @@ fn places() -> Vec<Vec<u64>> {
     places
 }
 
-/// Keys that are read in turn, and how much of them is wanted in RU/s.
+/// Keys that are read in turn, and the requested RU/s.
 struct Load {
     keys: Vec<u64>,
     wanted: f64,
 }
 
-/// What came of a load.
+/// The result of a load.
 #[derive(Default)]
 struct Figures {
     /// RU/s that were served.
@@ -154,7 +154,7 @@ async fn run<const N: usize>(address: SocketAddr, loads: [Load; N]) -> [Figures;
     figures
 }
 
-/// One connection: a request at every tick, and none again that was refused.
+/// One connection: a request at every tick, without retries.
 async fn drive(
     address: SocketAddr,
     keys: Arc<Vec<u64>>,
@@ -165,7 +165,7 @@ async fn drive(
     let mut client = Client::connect(address).await;
     let first = Instant::now() + pace * number / CONNECTIONS;
     let mut ticks = interval_at(first, pace);
-    // Who was held up catches up: the pace is kept on average.
+    // A delayed connection catches up: the pace is kept on average.
     ticks.set_missed_tick_behavior(MissedTickBehavior::Burst);
     let (mut charge, mut served, mut refused) = (0.0, 0, 0);
     let begin = usize::try_from(number).unwrap() * 7;

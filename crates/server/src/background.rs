@@ -1,10 +1,10 @@
-//! Work that goes on while nobody asks for it: a table of tasks and one loop that runs each.
+//! Background work: a table of tasks and one loop that runs each.
 //!
-//! A row of the [table](tasks::TASKS) says when a task is due, what one round of it does and
-//! how long it pauses after a failure; [`run`] does the rest, for all of them alike: it waits,
-//! counts rounds and failures, logs errors, survives a panic and ends when the server stops.
-//! A round is a verb of the service, which is also where the wake-ups come from: a request of
-//! whatever protocol that leaves work to do says so there.
+//! A row of the [table](tasks::TASKS) says when a task is due, what one round of it does
+//! and how long it backs off after a failure; [`run`] does the rest, for all of them alike:
+//! it waits, counts rounds and failures, logs errors, survives a panic and ends when the
+//! server stops. A round is a verb of the service, which is also where the wake-ups come
+//! from: a request of any protocol that leaves work to do signals it there.
 
 pub(crate) mod allocator;
 pub(crate) mod backup;
@@ -32,7 +32,7 @@ pub(crate) struct Task<C> {
     pub(crate) name: &'static str,
     /// Resolves when a round is due.
     pub(crate) wake: for<'a> fn(&'a C) -> Boxed<'a, ()>,
-    /// A round is due after this time as well, to find what no wake-up was given for.
+    /// A round is also due after this time, to find work that no wake-up announced.
     pub(crate) period: Duration,
     /// Time between being due and beginning, so that one round serves a burst of wake-ups.
     pub(crate) settle: Duration,
@@ -41,7 +41,7 @@ pub(crate) struct Task<C> {
     pub(crate) round: for<'a> fn(&'a C) -> Boxed<'a, Result<Round, ServiceError>>,
 }
 
-/// What a round came to.
+/// The result of a round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Round {
     /// Nothing is left to do.
@@ -96,7 +96,7 @@ async fn run<C>(task: &Task<C>, context: &C, counters: &TaskCounters, stop: &Sto
                 sleep(task.settle).await;
                 continue;
             }
-            // What a stop breaks off did not fail.
+            // A round that a stop interrupts did not fail.
             Some(Err(_)) if stop.is_raised() => return,
             Some(Err(error)) => tracing::warn!(task = task.name, %error, "background task failed"),
             None => tracing::error!(task = task.name, "background task panicked"),

@@ -1,5 +1,5 @@
-//! The subcommands of the program besides serving: each works on a data folder that nobody
-//! serves, or asks a running server.
+//! The subcommands of the program besides serving: each works on a data folder that is not
+//! being served, or asks a running server.
 
 mod backup;
 mod bench;
@@ -16,14 +16,15 @@ use std::process::ExitCode;
 pub(crate) enum Command {
     /// Print the certificate that clients of https:// have to trust, in PEM.
     Cert(cert::Arguments),
-    /// Read everything in a data folder and say whether it all agrees.
+    /// Read everything in a data folder and check that it is consistent.
     ///
-    /// Nothing in the folder is changed, but by --reset-time: it may be a snapshot, or one that cannot be written to. It must not be in use.
+    /// Nothing in the folder is changed, except by --reset-time: it may be a snapshot, or
+    /// read-only. It must not be in use.
     Check(check::Arguments),
     /// Give the disk back what was dropped, deleted and replaced in a data folder.
     ///
-    /// The folder must not be in use. Takes as long as copying what is kept, and for that
-    /// time as much room again, which a server leaves free.
+    /// The folder must not be in use. Takes as long as copying what is kept, and
+    /// temporarily as much space again, which a server leaves free.
     Compact(compact::Arguments),
     /// Write a consistent copy of everything into a new folder, while the server runs.
     Backup(backup::Arguments),

@@ -1,4 +1,4 @@
-//! The data folder, and words for people.
+//! The data folder, and output for people.
 //!
 //! ```text
 //! orrery-data/
@@ -8,8 +8,9 @@
 //!   tls/      the certificate and its key
 //! ```
 //!
-//! All of it is for its owner only: [`keep_private`] sees to that for whatever is made, by
-//! the engine as well, and a folder that is open to others is closed when it is taken.
+//! All of it is for its owner only: [`keep_private`] ensures that for everything that is
+//! created, by the engine as well, and a folder that is open to others is closed when it is
+//! claimed.
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -28,22 +29,22 @@ use storage::{Durability, Store};
 
 use crate::settings::rules::Rules;
 
-/// Where data is kept unless told otherwise.
+/// Where data is kept by default.
 pub(crate) const DEFAULT_FOLDER: &str = "orrery-data";
 
 const LOCK: &str = "LOCK";
 const STORE: &str = "store";
-/// There while the store is being made, so that a first start that was cut short is
-/// not taken for damage: nobody was ever told that anything is in such a store.
+/// There while the store is being created, so that an interrupted first start is not taken
+/// for damage: nothing in such a store was ever acknowledged.
 const CREATING: &str = "CREATING";
 const TLS: &str = "tls";
 
-/// Bytes kept back so that a start, a drop and `orrery compact` find room on a disk that
-/// others have filled: one memtable, the largest thing that has to be written at once.
+/// Bytes kept in reserve so that a start, a drop and `orrery compact` find space on a disk
+/// that others have filled: one memtable, the largest thing that has to be written at once.
 const RESERVE_BYTES: u64 = 16 << 20;
 
-/// A limit to what the store may take on its disk, for tests of a full one where no small
-/// disk can be mounted. Not a setting: a quota of the file system does this better.
+/// A limit on what the store may take on its disk, for tests of a full disk where no small
+/// one can be mounted. Not a setting: a quota of the file system does this better.
 const DISK_BYTES_MAX: &str = "ORRERY_TEST_DISK_BYTES_MAX";
 
 /// How stores in a data folder are opened.
@@ -57,7 +58,7 @@ pub(crate) fn config(durability: Durability) -> LocalConfig {
     }
 }
 
-/// Lets this process make files for its owner only.
+/// Makes this process create files for its owner only.
 pub(crate) fn keep_private() {
     #[cfg(unix)]
     rustix::process::umask(rustix::fs::Mode::RWXG | rustix::fs::Mode::RWXO);
@@ -104,15 +105,15 @@ impl FromStr for DurabilitySetting {
 #[derive(Debug)]
 pub(crate) struct DataDir {
     root: PathBuf,
-    /// The folders that were made for it, the outermost first.
+    /// The folders that were created for it, the outermost first.
     made: Vec<PathBuf>,
-    /// Whether there is something in it. What a start made that failed goes again.
+    /// Whether there is something in it. What a failed start created is removed again.
     kept: AtomicBool,
     _lock: File,
 }
 
 impl DataDir {
-    /// Takes a folder, making it when there is none.
+    /// Claims a folder, creating it when there is none.
     pub(crate) fn claim(root: &Path) -> anyhow::Result<DataDir> {
         let made = make(root)
             .with_context(|| format!("the data folder {} cannot be made", root.display()))?;
@@ -126,7 +127,7 @@ impl DataDir {
         Ok(DataDir { root: root.to_owned(), made, kept: AtomicBool::new(false), _lock: lock })
     }
 
-    /// Removes the folders that were made. One that was there stays.
+    /// Removes the folders that were created. One that existed stays.
     fn unmake(&self) {
         if self.made.last() != Some(&self.root) {
             return;
@@ -136,7 +137,7 @@ impl DataDir {
             return;
         }
         for folder in self.made.iter().rev().skip(1) {
-            // Somebody else may have put something there since.
+            // Another program may have put something there since.
             let _kept = std::fs::remove_dir(folder);
         }
     }
@@ -145,7 +146,7 @@ impl DataDir {
         tls_folder(&self.root)
     }
 
-    /// Opens the database, making one when there is none.
+    /// Opens the database, creating one when there is none.
     pub(crate) fn open(
         &self,
         config: LocalConfig,
@@ -163,12 +164,12 @@ impl DataDir {
         Ok(service)
     }
 
-    /// There is something in it that somebody was told of.
+    /// Something in it was acknowledged.
     pub(crate) fn keep(&self) {
         self.kept.store(true, Ordering::Release);
     }
 
-    /// Makes a store in a folder that has none.
+    /// Creates a store in a folder that has none.
     pub(crate) fn create_store(
         &self,
         config: LocalConfig,
@@ -217,24 +218,24 @@ pub(crate) fn open_in_memory(runtime: &Runtime, rules: Rules) -> anyhow::Result<
 pub(crate) fn open(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
     let runtime = Runtime::real();
     let store = local::open(&root.join(STORE), config, &runtime)?;
-    // Said by whoever opens it first: afterwards nobody knows any more.
+    // Reported by the first opening: afterwards the information is gone.
     if let Some(loss) = store.loss() {
         say_error(&loss.to_string());
     }
     open_store(store, &runtime, Rules::for_tools())
 }
 
-/// Opens the database in a data folder to look at it: nothing in the folder changes.
+/// Opens the database in a data folder for reading: nothing in the folder changes.
 pub(crate) fn open_read_only(root: &Path) -> anyhow::Result<Service> {
     open_store(open_store_read_only(root)?, &Runtime::real(), Rules::default())
 }
 
-/// Opens what is below the database to look at it.
+/// Opens the store below the database for reading.
 pub(crate) fn open_store_read_only(root: &Path) -> anyhow::Result<Arc<dyn Store>> {
     Ok(local::open_read_only(&root.join(STORE))?)
 }
 
-/// Makes a new, empty database in a folder.
+/// Creates a new, empty database in a folder.
 pub(crate) fn create(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
     let dir = DataDir::claim(root)?;
     ensure!(
@@ -254,8 +255,8 @@ pub(crate) fn open_store(
         .context("the catalogue cannot be read")
 }
 
-/// Makes a folder and those around it, durable and for the owner only. Which were missing,
-/// the outermost first.
+/// Creates a folder and its parents, durable and for the owner only. Returns those that
+/// were missing, the outermost first.
 fn make(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     let missing = |folder: &&Path| !folder.as_os_str().is_empty() && !folder.exists();
     let mut made: Vec<PathBuf> =
@@ -270,7 +271,8 @@ fn make(folder: &Path) -> std::io::Result<Vec<PathBuf>> {
     Ok(made)
 }
 
-/// Takes the rights of others away from a data folder, and with them those to all in it.
+/// Removes the permissions of others from a data folder, and with them those on its
+/// content.
 #[cfg(unix)]
 fn close_to_others(root: &Path) {
     use std::os::unix::fs::PermissionsExt as _;
@@ -313,7 +315,7 @@ fn lock(root: &Path) -> anyhow::Result<File> {
 
 fn in_use(root: &Path, lock: &mut File) -> String {
     let mut holder = String::new();
-    // Where a locked file cannot be read, the message does without.
+    // Where a locked file cannot be read, the message does without it.
     let _unreadable = lock.take(20).read_to_string(&mut holder);
     let holder = match holder.parse::<u32>() {
         Ok(process) => format!("process {process}"),
@@ -331,8 +333,7 @@ pub(crate) fn sync_folder(folder: &Path) -> std::io::Result<()> {
     if cfg!(windows) { Ok(()) } else { File::open(folder)?.sync_all() }
 }
 
-/// Tells the person at the terminal. Whoever has stopped listening, as `head` does, has
-/// heard enough.
+/// Prints to the terminal. A closed pipe, as `head` leaves it, is no error.
 pub(crate) fn say(line: &str) {
     let mut out = std::io::stdout().lock();
     match writeln!(out, "{line}").and_then(|()| out.flush()) {
@@ -343,8 +344,8 @@ pub(crate) fn say(line: &str) {
     }
 }
 
-/// Tells the person at the terminal, where errors go.
+/// Prints to the terminal's standard error.
 pub(crate) fn say_error(line: &str) {
-    // There is nobody left to tell that nobody can be told.
+    // There is nowhere left to report a failure to.
     let _closed = writeln!(std::io::stderr().lock(), "orrery: {line}");
 }

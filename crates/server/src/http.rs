@@ -1,7 +1,7 @@
-//! Connections and what comes over them: one port for plain HTTP and TLS, HTTP/1 and HTTP/2.
+//! Connections and requests: one port for plain HTTP and TLS, HTTP/1 and HTTP/2.
 //!
-//! [`listener`] accepts, [`connection`] finds out what is spoken and keeps each client within
-//! its limits, [`service`] takes single requests and hands them to the protocols.
+//! [`listener`] accepts, [`connection`] detects the protocol and enforces each client's
+//! limits, [`service`] takes single requests and hands them to the protocols.
 
 pub(crate) mod connection;
 pub(crate) mod counters;

@@ -18,8 +18,8 @@ pub(crate) fn start(level: LogLevel) {
         .init();
 }
 
-/// Has lines about a request begin with what that is, as the fields of a span would be
-/// shown. There are no spans.
+/// Prefixes lines about a request with its context, as the fields of a span would be shown.
+/// There are no spans.
 #[derive(Debug)]
 struct InContext;
 
@@ -36,7 +36,7 @@ impl<'writer> FormatFields<'writer> for InContext {
     }
 }
 
-/// What a test finds in the log.
+/// The log that a test captures.
 #[cfg(test)]
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Captured(std::sync::Arc<std::sync::Mutex<Vec<u8>>>);
@@ -46,7 +46,7 @@ impl Captured {
     /// Keeps what this thread logs until the guard is dropped.
     ///
     /// Every test that reaches a line which another test looks for has to do so as well: a
-    /// line that is first reached while nobody listens may stay unheard later.
+    /// line that is first reached without a subscriber may stay disabled.
     pub(crate) fn begin() -> (Captured, tracing::subscriber::DefaultGuard) {
         let log = Captured::default();
         let writer = log.clone();

@@ -1,8 +1,8 @@
 //! How the memory of the process is divided.
 //!
-//! One number, `--memory`, bounds what clients can make the process hold. It is cut into
-//! parts that do not lend to each other: whoever uses up one cannot take the others
-//! from everybody else. What a part is for waits or is refused when it is used up; see
+//! One number, `--memory`, bounds what clients can make the process hold. It is divided
+//! into parts that do not borrow from each other: using one up does not take the others
+//! away. Work that needs a part waits or is refused when it is used up; see
 //! `docs/design/memory.md`, which also says what is not counted.
 
 use std::str::FromStr;
@@ -11,14 +11,14 @@ use model::limits::parse_number;
 use serde::Deserialize;
 use storage::local::LocalConfig;
 
-/// What the process may take unless told otherwise: enough for tests with large data,
-/// and little for a laptop.
+/// What the process may take by default: enough for tests with large data, and little for a
+/// laptop.
 const DEFAULT_BYTES: u64 = 512 << 20;
 
 /// With less, a part could not hold a few of the largest bodies and answers.
 const MIN_BYTES: u64 = 128 << 20;
 
-/// Sets of writes that the store keeps in memory under load.
+/// Memtables that the store keeps under load.
 const MEMTABLES: u64 = 4;
 
 /// How much memory the process may take.
@@ -53,21 +53,20 @@ impl TryFrom<String> for MemorySize {
     }
 }
 
-/// The parts. What is left of the whole is for the program itself, for connections, and
-/// for what work on a request takes besides its body and its answer.
+/// The parts. The rest is for the program itself, for connections, and for what processing
+/// a request takes besides its body and its answer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct MemoryPlan {
     pub(crate) total: u64,
     /// Blocks that were read from the disk.
     pub(crate) cache: u64,
-    /// Each of up to four sets of writes that are not tables yet. A store keeps the size
-    /// that it was made with.
+    /// Each of up to four memtables. A store keeps the size that it was created with.
     pub(crate) memtable: u64,
-    /// Bodies that are being received or worked on.
+    /// Bodies that are being received or processed.
     pub(crate) bodies: usize,
     /// Bodies that may be received beyond that at a time.
     pub(crate) bodies_overflow: usize,
-    /// Answers that clients have not taken yet.
+    /// Answers that clients have not read yet.
     pub(crate) answers: usize,
     /// What queries keep while they run: groups, rows to sort and to compare.
     pub(crate) queries: usize,
@@ -88,7 +87,7 @@ impl MemoryPlan {
         }
     }
 
-    /// What all sets of writes together may take.
+    /// What all memtables together may take.
     pub(crate) fn memtables(&self) -> u64 {
         MEMTABLES * self.memtable
     }

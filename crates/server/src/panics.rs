@@ -1,12 +1,12 @@
-//! Panics are programmer errors, and only what they happened in suffers from them: a request,
-//! or one round of a background task.
+//! Panics are programmer errors, and are confined to where they happened: a request, or one
+//! round of a background task.
 
 use std::future::poll_fn;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::pin::pin;
 use std::task::Poll;
 
-/// What a future comes to; none if it panics. Whoever asks logs it.
+/// The output of a future; `None` if it panics. The caller logs it.
 pub(crate) async fn catch_panic<T>(future: impl Future<Output = T>) -> Option<T> {
     let mut future = pin!(future);
     let polled =

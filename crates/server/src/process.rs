@@ -1,4 +1,4 @@
-//! What all requests share in this process, and what operators are told about it.
+//! What all requests share in this process, and what operators see of it.
 
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
@@ -24,7 +24,7 @@ pub(crate) struct ServerProcess {
     pub(crate) bodies: BodyMemory,
     pub(crate) backup: Arc<BackupJob>,
     plan: MemoryPlan,
-    /// What queries take; theirs to ask for.
+    /// What queries take; they reserve from it themselves.
     queries: Arc<MemoryBudget>,
 }
 

@@ -99,8 +99,8 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
 
     signals.stop_asked().await;
     stopper.raise();
-    // Nobody waits for what only reads. Whoever works in the background has been told before,
-    // so it does not take its end for a failure.
+    // Reads are not waited for. Background tasks have received the signal before, so they
+    // do not take their interruption for a failure.
     service.stop_queries();
     tokio::select! {
         ended = async {
@@ -117,7 +117,7 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
         .context("the data was not closed cleanly")
 }
 
-/// Has the times that the Cosmos protocol takes shown to operators.
+/// Passes the durations of the Cosmos protocol on to operators.
 #[derive(Debug)]
 struct CosmosDurations(Arc<RequestDurations>);
 
@@ -127,8 +127,8 @@ impl Observer for CosmosDurations {
     }
 }
 
-/// Opens the data off the async workers: replaying a journal can take seconds, and
-/// whoever asks for health meanwhile gets an answer.
+/// Opens the data off the async workers: replaying a journal can take seconds, and health
+/// checks are answered meanwhile.
 async fn open(
     dir: Option<Arc<DataDir>>,
     settings: &Settings,
@@ -158,7 +158,7 @@ fn announce(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) {
     }
 }
 
-/// The two ways of being asked to stop.
+/// The two signals that request a stop.
 #[derive(Debug)]
 struct Signals {
     #[cfg(unix)]

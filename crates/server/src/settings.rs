@@ -1,4 +1,4 @@
-//! What the server is told: by flags, by the environment, by a file.
+//! Settings: from flags, the environment, and a file.
 //!
 //! All three are read into the same [`PartialSettings`] of optional values, so a setting that
 //! exists in one source exists in all. The first source that sets a value wins: flags, then
@@ -37,7 +37,7 @@ const DEFAULT_WORKERS: u16 = 2;
 /// What counts as slow: far longer than anything that finds its items by an index.
 const SLOW_AFTER: Duration = Duration::from_secs(1);
 
-/// Bytes of a key that is made up for a message: as many as the service's own.
+/// TOML file with the same settings, such as `listen = "127.0.0.1:8082"`.
 const KEY_BYTES: usize = 64;
 
 /// Settings are declared once, as the fields of the struct: each is a flag by its name, a line
@@ -107,7 +107,8 @@ partial_settings! {
         #[arg(long, value_name = "KEY")]
         pub(crate) key: Option<Secret>,
 
-        /// Let the emulators' well-known key in from other machines, too: whoever reaches the port has all the data.
+        /// Accept the emulators' well-known key from other machines, too: anyone who reaches the port can read and
+        /// change all data.
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) allow_well_known_key: Option<bool>,
 
@@ -119,7 +120,8 @@ partial_settings! {
         #[arg(long, value_enum)]
         pub(crate) durability: Option<DurabilitySetting>,
 
-        /// Open the data although writes that were answered are known to be missing, or nobody can tell. Says what is lost.
+        /// Open the data although acknowledged writes are known to be missing, or although that cannot be determined.
+        /// Prints what is lost.
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) accept_lost_writes: Option<bool>,
 
@@ -134,8 +136,8 @@ partial_settings! {
         #[arg(long, value_name = "NAME=VALUE")]
         pub(crate) limits: Vec<String>,
 
-        /// Make a scale model: storage limits are so many times smaller and throughput refills so many times slower, while
-        /// all that clients say and see stays as it is [default: 1].
+        /// Make a scale model: storage limits are this many times smaller and throughput refills this many times
+        /// slower, while everything that clients send and see stays as it is [default: 1].
         #[arg(long, value_name = "FACTOR")]
         pub(crate) scale: Option<u32>,
 
@@ -156,15 +158,15 @@ partial_settings! {
         #[arg(long, value_name = "WHO")]
         pub(crate) storage_splits: Option<Named<Division>>,
 
-        /// Merge small, unused neighbouring partitions that the throughput does not need, when a container's layout has not
-        /// changed for so many seconds [default: never].
+        /// Merge small, unused neighbouring partitions that the throughput does not need, when a container's layout has
+        /// not changed for this many seconds [default: never].
         #[arg(long, value_name = "SECONDS")]
         pub(crate) merge_after: Option<u32>,
 
         /// Memory that the server may take, such as 512MiB or 2GiB; at least 128MiB [default: 512MiB].
         ///
-        /// Bodies, answers and what queries keep have a part of it each: who finds none left waits or is told to try again
-        /// (503). The data of --in-memory is not counted.
+        /// Bodies, answers and what queries keep have a part of it each: requests that find none left wait or get a
+        /// 503. The data of --in-memory is not counted.
         #[arg(long, value_name = "SIZE")]
         pub(crate) memory: Option<MemorySize>,
 
@@ -172,8 +174,8 @@ partial_settings! {
         #[arg(long, value_name = "LEVEL")]
         pub(crate) log: Option<LogLevel>,
 
-        /// Log a warning about each request that takes as many milliseconds or more, with its activity id, container,
-        /// charge and, for a query, how it found its items; 0 logs all requests [default: 1000].
+        /// Log a warning about each request that takes at least this many milliseconds, with its activity id,
+        /// container, charge and, for a query, its access path; 0 logs all requests [default: 1000].
         #[arg(long, value_name = "MILLISECONDS")]
         pub(crate) slow_after: Option<u32>,
 

@@ -1,4 +1,4 @@
-//! Telling everything that runs to come to an end.
+//! The shutdown signal.
 
 use tokio::sync::watch;
 
@@ -8,7 +8,7 @@ pub(crate) struct Stopper {
     sender: watch::Sender<bool>,
 }
 
-/// Hears the signal.
+/// Receives the signal.
 #[derive(Clone, Debug)]
 pub(crate) struct Stop {
     receiver: watch::Receiver<bool>,
@@ -32,7 +32,7 @@ impl Stop {
 
     /// Returns when the signal has been raised, however long ago.
     pub(crate) async fn raised(&mut self) {
-        // An error means that nobody can raise it any more: everything is ending.
+        // An error means that the sender is gone: everything is ending.
         let _raised = self.receiver.wait_for(|raised| *raised).await;
     }
 }

@@ -1,7 +1,7 @@
-//! Hostile queries from 64 clients: everybody else is answered, and a stop stops.
+//! Hostile queries from 64 clients: everyone else is answered, and a stop stops.
 //!
-//! `ORRERY_ATTACK_SECONDS` says for how long; only then is time judged, so that a test run
-//! on a busy machine looks at outcomes alone.
+//! `ORRERY_ATTACK_SECONDS` sets for how long; only then is time asserted, so that a test
+//! run on a busy machine checks outcomes alone.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
@@ -23,12 +23,13 @@ use wire_cosmos::EMULATOR_KEY;
 use client::{Reply, Signed, connect, create_database, get, send_signed, try_send};
 use program::Program;
 
-/// Enough to see that everybody is answered; `cargo xtask soak` asks for more, and judges.
+/// Enough to see that everyone is answered; `cargo xtask soak` asks for more, and asserts
+/// times.
 const SECONDS_DEFAULT: u64 = 3;
 
 const ATTACKERS: usize = 64;
 
-/// Everybody else is answered within this time in a soak.
+/// Everyone else is answered within this time in a soak.
 const PATIENCE: Duration = Duration::from_secs(1);
 
 const DOCS: &str = "/dbs/d/colls/c/docs";
@@ -122,7 +123,7 @@ impl Worst {
 const KEY: &str = "x-ms-documentdb-partitionkey: [\"k\"]\r\n";
 const QUERY: &str = "content-type: application/query+json\r\nx-ms-documentdb-isquery: True\r\n";
 
-/// Makes a container with an item; gives a token that may read it.
+/// Makes a container with an item; returns a token that may read it.
 fn prepare(address: SocketAddr) -> String {
     let stream = &mut connect(address);
     let mut create = |path: &str, kind: &str, link: &str, headers: &str, body: &str| {
@@ -169,7 +170,7 @@ fn attack(
         let Ok(mut stream) = std::net::TcpStream::connect(address) else { return };
         let patience = if number % 8 < 4 { 60_000 } else { 100 };
         stream.set_read_timeout(Some(Duration::from_millis(patience))).unwrap();
-        // Whoever has no patience leaves without an answer, as does everybody at the end.
+        // An impatient client leaves without an answer, as all do at the end.
         if let Ok(reply) = try_send(&mut stream, "POST", DOCS, &headers, &body) {
             assert!([200, 400, 408, 429, 503].contains(&reply.status), "{}", reply.body);
             count.fetch_add(1, Ordering::Relaxed);

@@ -1,5 +1,5 @@
 //! Backups of a server under 32 writers and splits: what is restored is a state that
-//! really was, and `orrery check` finds nothing.
+//! existed, and `orrery check` finds nothing.
 //!
 //! `ORRERY_BACKUPS` sets how many are taken, one after the other, while the writers go on.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -41,7 +41,7 @@ const RANGES_MAX: usize = 6;
 
 const LINK: &str = "dbs/d/colls/c";
 
-/// How far each writer is.
+/// The progress of each writer.
 #[derive(Debug, Default)]
 struct Ledger {
     begun: Vec<AtomicU64>,
@@ -104,7 +104,7 @@ fn write(address: SocketAddr, writer: usize, ledger: &Ledger) {
                 let reply = upsert(&mut stream, key, headers, body);
                 match reply.status {
                     200 | 201 => break,
-                    // Also what may have happened may happen twice.
+                    // What may have happened is repeated.
                     408 | 410 | 429 | 449 | 503 => {}
                     _ => panic!("{} {}", reply.head, reply.body),
                 }
@@ -143,7 +143,7 @@ fn split(address: SocketAddr, ledger: &Ledger) {
         };
         match done.status {
             200 => drop(ledger.splits.fetch_add(1, Ordering::SeqCst)),
-            // Nothing to divide, or somebody else was quicker.
+            // Nothing to divide, or another change was quicker.
             _ => clock.sleep(Duration::from_millis(5)),
         }
     }
@@ -195,11 +195,11 @@ fn count(stream: &mut TcpStream, steps: &[(u64, u64)]) -> usize {
     let found = ask(stream, "GET", &path, &Value::Null).json();
     let partitions = found["partitions"].as_array().unwrap();
     let items: u64 = partitions.iter().map(|partition| partition["items"].as_u64().unwrap()).sum();
-    assert_eq!(items, expected, "something was there that nobody wrote, or missing");
+    assert_eq!(items, expected, "something was there that was never written, or missing");
     partitions.len()
 }
 
-/// The position behind all changes of a writer's pair.
+/// The position after all changes of a writer's pair.
 fn changes(stream: &mut TcpStream, position: &str) -> Reply {
     let path = format!("/{LINK}/docs");
     let signed = Signed { method: "GET", path: &path, kind: "docs", link: LINK };
@@ -236,14 +236,14 @@ fn succeed(folder: &Path, arguments: &[&str]) -> String {
     text(&done.stdout)
 }
 
-/// Takes a backup, restores it, and holds it against what the writers know.
+/// Takes a backup, restores it, and compares it with what the writers know.
 fn back_up_and_judge(folder: &Path, server: &Program, ledger: &Ledger) -> (u64, usize) {
     let (backup, copy) = (folder.join("backup"), folder.join("copy"));
     let (backup, copy) = (backup.to_str().unwrap(), copy.to_str().unwrap());
     let before = Ledger::read(&ledger.acknowledged);
     succeed(folder, &["backup", backup, "--server", &server.address().to_string()]);
     let after = Ledger::read(&ledger.begun);
-    // A client of the original goes on, and later asks the copy.
+    // A client of the original continues, and later asks the copy.
     let clock = RealClock::new();
     while ledger.acknowledged[0].load(Ordering::SeqCst) <= after[0] {
         clock.sleep(Duration::from_millis(1));
@@ -281,7 +281,7 @@ fn a_backup_under_writers_and_splits_is_a_state_that_was() {
     let (ledger, clock) = (Arc::new(Ledger::new()), RealClock::new());
     let all = start_all(server.address(), &ledger);
     let (mut layouts, mut writes) = (BTreeSet::new(), 0);
-    // Somebody has to have written, and something has to have been split.
+    // There must have been writes and splits.
     while ledger.splits.load(Ordering::SeqCst) == 0
         || Ledger::read(&ledger.acknowledged).contains(&0)
     {

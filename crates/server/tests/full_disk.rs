@@ -1,6 +1,6 @@
-//! A disk of 200 MB is filled under load, filled to the last byte by somebody else, killed,
-//! restarted, relieved by dropping a container, compacted and checked: every step works,
-//! and nothing that was acknowledged is lost.
+//! A disk of 200 MB is filled under load, filled to the last byte by another program,
+//! killed, restarted, relieved by dropping a container, compacted and checked: every step
+//! works, and nothing that was acknowledged is lost.
 //!
 //! The disk is a real one, mounted in a mount namespace of the test's own, where the machine
 //! allows that, and a quota at the storage door elsewhere; the output says which.
@@ -43,13 +43,13 @@ const REFUSALS_MAX: u64 = 5;
 /// Writes of one writer at most, so that a disk that never fills ends the test.
 const WRITES_MAX: u64 = 100_000;
 
-/// Longer than the pause between two sweeps: only what is stuck reaches it.
+/// Longer than the pause between two sweeps: only a hang reaches it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 /// Times that the disk is filled before it must stay full.
 const ROUNDS_MAX: u64 = 20;
 
-/// Items looked at on the way, one in so many; at the end all are.
+/// Items checked along the way, one in sixteen; at the end all are.
 const SAMPLE_EVERY: usize = 16;
 
 /// How long another program takes all there is.
@@ -190,7 +190,7 @@ fn tell_the_story(disk: &Disk) {
         println!("{} items while another program filled the disk", ledger.len());
         await_writes(&mut stream, 1 << 50);
     }
-    // A merge that was under way may have given something back since the last refusal.
+    // A running compaction may have given something back since the last refusal.
     let ready = (0..ROUNDS_MAX)
         .map(|round| {
             ledger.extend(fill_from(server.address(), round << 20, &["kept", "dropped"]));
@@ -226,8 +226,8 @@ fn tell_the_story(disk: &Disk) {
     stop(server);
     let server = disk.serve();
     drop(hog);
-    // Filled once more, so that what is offline finds a full disk, too. The sweep needs a
-    // moment before there is room for as much as was dropped.
+    // Filled once more, so that offline commands find a full disk, too. The sweep needs a
+    // moment before there is space for as much as was dropped.
     let (clock, mut more) = (RealClock::new(), BTreeSet::new());
     let from = clock.monotonic();
     while more.len() < kept / 2 {
@@ -251,7 +251,7 @@ fn tell_the_story(disk: &Disk) {
     stop(server);
 }
 
-/// Writes while another program fills the disk as well, and stops doing so.
+/// Writes while another program fills the disk as well, and then stops.
 fn race(disk: &Disk, address: SocketAddr) -> BTreeSet<u64> {
     let (folder, mounted, bytes) = (disk.folder.clone(), disk.mounted, disk.bytes);
     let hogging = move || drop(Disk { folder, bytes, mounted }.hog_for(HOG_FOR));
@@ -276,7 +276,7 @@ fn container_of(number: u64) -> &'static str {
     if number.is_multiple_of(2) { "kept" } else { "dropped" }
 }
 
-/// Lets all writers write until the disk is full. What was acknowledged.
+/// Lets all writers write until the disk is full. Returns what was acknowledged.
 fn fill_from(address: SocketAddr, first: u64, containers: &'static [&str]) -> BTreeSet<u64> {
     let tasks = Runtime::real().tasks;
     let (said, heard) = std::sync::mpsc::sync_channel(1_024);

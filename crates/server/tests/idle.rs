@@ -1,8 +1,8 @@
-//! Many connections that have nothing to say are parked: nothing but a socket and a small
-//! task remains of each, and others are served.
+//! Many idle connections are parked: only a socket and a small task remain of each, and
+//! others are served.
 //!
 //! `ORRERY_CONNECTIONS` sets how many. Then the memory that each costs is measured as well,
-//! which says something on a machine that does nothing else: `cargo xtask soak` does so.
+//! which is meaningful on an otherwise idle machine: `cargo xtask soak` does so.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "figures are what the soak is for")]
 
@@ -45,10 +45,9 @@ mod memory {
     use super::program::Program;
 
     /// Twice what it is on a quiet machine: the more connections are being answered at the
-    /// same moment, the more of the heap is left in pieces.
+    /// same moment, the more the heap fragments.
     const BYTES_PER_CONNECTION_MAX: u64 = 32 << 10;
-    /// What the process may grow by anyway, as its threads come to use their parts of
-    /// the heap.
+    /// What the process may grow by anyway, as its threads start to use their heaps.
     const BYTES_ANYWAY: u64 = 2 << 20;
 
     pub(super) fn resident_bytes(program: &Program) -> Option<u64> {

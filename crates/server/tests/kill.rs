@@ -18,8 +18,8 @@ use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
 use lab::crash::{
-    self, Attempt, CONTAINERS, Found, HOT_ID, HOT_KEY, HOT_PATCH, Ledger, Line, Place, Verdict,
-    Writer,
+    self, Attempt, CONTAINERS, Found, HOT_ID, HOT_KEY, HOT_PATCH, Ledger, Line, LogicalPartition,
+    Verdict, Writer,
 };
 use runtime::{Random, Runtime, SeededRandom};
 use wire_cosmos::EMULATOR_KEY;
@@ -85,48 +85,63 @@ fn container_link(container: usize) -> String {
 }
 
 impl Request {
-    fn on_items(place: &Place, headers: &str, body: String) -> Request {
-        let link = container_link(place.container);
-        let headers = format!("{}{headers}", key_header(&place.key));
+    fn on_items(partition: &LogicalPartition, headers: &str, body: String) -> Request {
+        let link = container_link(partition.container);
+        let headers = format!("{}{headers}", key_header(&partition.key));
         Request { method: "POST", path: format!("/{link}/docs"), link, headers, body }
     }
 
-    fn on_item(method: &'static str, place: &Place, id: &str, body: String) -> Request {
-        let link = format!("{}/docs/{id}", container_link(place.container));
-        Request { method, path: format!("/{link}"), link, headers: key_header(&place.key), body }
+    fn on_item(
+        method: &'static str,
+        partition: &LogicalPartition,
+        id: &str,
+        body: String,
+    ) -> Request {
+        let link = format!("{}/docs/{id}", container_link(partition.container));
+        Request {
+            method,
+            path: format!("/{link}"),
+            link,
+            headers: key_header(&partition.key),
+            body,
+        }
     }
 
     /// The request that tries it.
     fn of(attempt: &Attempt) -> Request {
-        let item = |place: &Place, id: &str, version| crash::item_body(&place.key, id, version);
+        let item = |partition: &LogicalPartition, id: &str, version| {
+            crash::item_body(&partition.key, id, version)
+        };
         match attempt {
-            Attempt::Create { place, id, version } => {
-                Request::on_items(place, "", item(place, id, *version))
+            Attempt::Create { partition, id, version } => {
+                Request::on_items(partition, "", item(partition, id, *version))
             }
-            Attempt::Upsert { place, id, version } => {
+            Attempt::Upsert { partition, id, version } => {
                 let upsert = "x-ms-documentdb-is-upsert: True\r\n";
-                Request::on_items(place, upsert, item(place, id, *version))
+                Request::on_items(partition, upsert, item(partition, id, *version))
             }
-            Attempt::Replace { place, id, version } => {
-                Request::on_item("PUT", place, id, item(place, id, *version))
+            Attempt::Replace { partition, id, version } => {
+                Request::on_item("PUT", partition, id, item(partition, id, *version))
             }
-            Attempt::Patch { place, id, version } => {
-                Request::on_item("PATCH", place, id, crash::patch_body(*version))
+            Attempt::Patch { partition, id, version } => {
+                Request::on_item("PATCH", partition, id, crash::patch_body(*version))
             }
-            Attempt::Delete { place, id } => Request::on_item("DELETE", place, id, String::new()),
-            Attempt::Batch { place, size, version } => {
+            Attempt::Delete { partition, id } => {
+                Request::on_item("DELETE", partition, id, String::new())
+            }
+            Attempt::Batch { partition, size, version } => {
                 let operation = |id: String| {
-                    let item = item(place, &id, *version);
+                    let item = item(partition, &id, *version);
                     format!(r#"{{"operationType":"Upsert","resourceBody":{item}}}"#)
                 };
                 let operations: Vec<String> = Attempt::family(*size).map(operation).collect();
                 let batch =
                     "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
-                Request::on_items(place, batch, format!("[{}]", operations.join(",")))
+                Request::on_items(partition, batch, format!("[{}]", operations.join(",")))
             }
             Attempt::Increment { container } => {
-                let place = Place { container: *container, key: HOT_KEY.to_owned() };
-                Request::on_item("PATCH", &place, HOT_ID, HOT_PATCH.to_owned())
+                let partition = LogicalPartition { container: *container, key: HOT_KEY.to_owned() };
+                Request::on_item("PATCH", &partition, HOT_ID, HOT_PATCH.to_owned())
             }
         }
     }
@@ -192,14 +207,14 @@ fn create_all(address: SocketAddr) {
         let throughput = format!("x-ms-offer-throughput: {throughput}\r\n");
         let reply = client::send_signed(&mut connection, EMULATOR_KEY, signed, &throughput, &body);
         assert_eq!(reply.status, 201, "{}", reply.body);
-        let place = Place { container, key: HOT_KEY.to_owned() };
-        let hot = Request::on_items(&place, "", crash::item_body(HOT_KEY, HOT_ID, 0));
+        let partition = LogicalPartition { container, key: HOT_KEY.to_owned() };
+        let hot = Request::on_items(&partition, "", crash::item_body(HOT_KEY, HOT_ID, 0));
         assert_eq!(connection.send(&hot).unwrap().status, 201);
     }
 }
 
-/// Lets all writers write, kills the server once they have said so many lines, and
-/// notes all they said.
+/// Lets all writers write, kills the server once they have printed `lines` lines, and
+/// collects all of them.
 fn write_until_killed(
     server: Program,
     (number, seed, lines): (u64, u64, u64),
@@ -253,14 +268,15 @@ fn write(address: SocketAddr, writer: usize, mut work: Writer, said: &SyncSender
 fn verify(address: SocketAddr, ledger: &mut Ledger) -> Verdict {
     let mut connection = Connection::open(address);
     let (mut found, mut verdict) = (Found::new(), Verdict::default());
-    for (place, id) in ledger.items() {
-        let reply = connection.send(&Request::on_item("GET", &place, &id, String::new())).unwrap();
+    for (partition, id) in ledger.items() {
+        let reply =
+            connection.send(&Request::on_item("GET", &partition, &id, String::new())).unwrap();
         match reply.status {
             200 => {
                 let body = reply.body.as_bytes();
-                crash::add_item(place.container, body, &mut found, &mut verdict).unwrap();
+                crash::add_item(partition.container, body, &mut found, &mut verdict).unwrap();
             }
-            status => assert_eq!(status, 404, "{place:?} {id}: {}", reply.body),
+            status => assert_eq!(status, 404, "{partition:?} {id}: {}", reply.body),
         }
     }
     let mut listed = Found::new();

@@ -1,10 +1,10 @@
-//! Clients that make the server hold as much as it can, in turns: half-sent bodies,
-//! HTTP/2 connections that read nothing, queries that keep much, large batches.
+//! Clients that make the server hold as much as it can, in turns: half-sent bodies, HTTP/2
+//! connections that read nothing, queries that keep much, large batches.
 //!
 //! In every run the server's own counters must stay within their parts of `--memory`, and
 //! another client must be served meanwhile. With `ORRERY_ATTACKS` set (`cargo xtask soak`)
-//! that goes on for so many rounds, and the resident memory of the process is held
-//! against the budget.
+//! that continues for as many rounds, and the resident memory of the process is compared
+//! with the budget.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
@@ -31,10 +31,10 @@ use program::{Program, folder};
 
 const BUDGET_MIB: usize = 256;
 
-/// Bytes from which on an attack counts as felt.
+/// Bytes above which an attack counts as effective.
 const FELT_BYTES: u64 = 1 << 20;
 
-/// Only an attack that never comes through reaches it.
+/// Only an attack that never takes effect reaches it.
 const PATIENCE: Duration = Duration::from_secs(180);
 
 const FEED: Signed<'_> =
@@ -50,7 +50,7 @@ struct Effort {
     documents: usize,
     readers: usize,
     queries: usize,
-    /// Whether the resident memory is looked at.
+    /// Whether the resident memory is checked.
     weighs: bool,
 }
 
@@ -91,7 +91,7 @@ fn counters(address: SocketAddr) -> Value {
     send(&mut connect(address), "GET", "/_orrery/counters", &key, "").json()["memory"].clone()
 }
 
-/// Waits until an attack has got as far as the memory it is after, however busy the machine.
+/// Waits until an attack has reached the memory it is after, however busy the machine.
 fn await_attack(address: SocketAddr, part: &str) {
     let (clock, mut memory) = (RealClock::new(), counters(address));
     let from = clock.monotonic();
@@ -102,7 +102,7 @@ fn await_attack(address: SocketAddr, part: &str) {
     }
 }
 
-/// Nobody has more than its part, and somebody else gets what it asks for.
+/// No part exceeds its budget, and another client is served.
 fn assert_bounded_and_served(address: SocketAddr) {
     let memory = counters(address);
     for part in ["bodies", "answers", "queries"] {
@@ -123,7 +123,7 @@ fn assert_bounded_and_served(address: SocketAddr) {
     assert_eq!(written.status, 200, "{}", written.body);
 }
 
-/// Bodies that never become whole, of strangers and of others.
+/// Bodies that are never completed, authorised and not.
 fn half_sent(address: SocketAddr) -> Vec<TcpStream> {
     let signed = format!("{}{KEY}", WRITE.headers(EMULATOR_KEY));
     let half = "x".repeat(300_000);
@@ -136,7 +136,8 @@ fn half_sent(address: SocketAddr) -> Vec<TcpStream> {
                 WRITE.path
             );
             stream.set_write_timeout(Some(Duration::from_millis(50))).unwrap();
-            // Strangers are shown out while they send; others wait for memory.
+            // Unauthorised clients are disconnected while they send; others wait for
+            // memory.
             let _sent =
                 stream.write_all(head.as_bytes()).and_then(|()| stream.write_all(half.as_bytes()));
             stream
@@ -171,7 +172,7 @@ fn block(request: Signed<'_>, more: &str) -> Vec<u8> {
     block
 }
 
-/// Connections that ask for a hundred pages each and read not a byte.
+/// Connections that ask for a hundred pages each and do not read a byte.
 fn deaf(address: SocketAddr, count: usize) -> Vec<Line<TcpStream>> {
     let ask = block(FEED, "x-ms-max-item-count: 1000\r\n");
     let begin = |_| {
@@ -260,8 +261,8 @@ fn attacks_on_memory_stay_within_the_budget() {
     }
 }
 
-/// Watches the resident memory of a process, where Linux tells it. The peak since the last
-/// look is the kernel's own record of it, so nothing is missed between two looks.
+/// Watches the resident memory of a process, where Linux reports it. The peak since the
+/// last look is the kernel's own record of it, so nothing is missed between two looks.
 struct Scale {
     id: Option<u32>,
 }
@@ -288,7 +289,8 @@ impl Scale {
         Some(now)
     }
 
-    /// What was freed is the system's again: what is left is what the store has, and some.
+    /// What was freed is the system's again: what is left is what the store has, and a
+    /// little more.
     fn finish(&self, idle: Option<u64>) {
         let after = self.weigh("afterwards");
         let left = after.zip(idle).map_or(0, |(after, idle)| after.saturating_sub(idle));

@@ -1,8 +1,8 @@
 //! What does the service cost above the storage door: durable creates, point reads, memory, opening?
 //!
-//! Both sides take turns in one run. The bare store gets as many keys of as many
-//! bytes for each document as the service wrote, and waits for the disk in the same
-//! way. What the store costs above its engine: `cargo bench -p storage`.
+//! Both sides take turns in one run. The bare store gets as many keys of as many bytes for
+//! each document as the service wrote, and waits for the disk likewise. What the store
+//! costs above its engine: `cargo bench -p storage`.
 //!
 //! `ORRERY_BENCH_GB` sets how much there is to open. `cargo bench -p service`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
@@ -32,7 +32,7 @@ const GB_DEFAULT: f64 = 0.02;
 
 /// Set in the process that opens a folder, writes to it and dies.
 const DYING: &str = "ORRERY_BENCH_DYING";
-/// Set in the process that opens a folder and tells how long that took.
+/// Set in the process that opens a folder and prints how long that took.
 const OPENING: &str = "ORRERY_BENCH_OPENING";
 
 fn main() {
@@ -75,7 +75,7 @@ fn report(what: &str, figures: &[(f64, f64)]) {
     println!("{what}: service {ours:.0}, bare store {bare:.0}, median ratio {ratio:.2}");
 }
 
-/// Runs `each` for all numbers, a few at a time, and says how many per second.
+/// Runs `each` for all numbers, a few at a time, and returns the rate per second.
 fn rate<F: Future<Output = ()>>(count: u64, each: impl Fn(u64) -> F) -> f64 {
     let reactor = tokio::runtime::Builder::new_current_thread().build().unwrap();
     let (clock, next) = (RealClock::new(), Cell::new(0));
@@ -147,7 +147,7 @@ impl Bare {
         let value_bytes = cost.bytes.saturating_sub(keys_bytes);
         let value_bytes = usize::try_from(value_bytes).unwrap();
         let bare = Bare { store, keys: cost.keys, value_bytes };
-        assert_eq!(bare.store.stream().submit(bare.batch(0)).wait(), CommitStatus::Durable);
+        assert_eq!(bare.store.write_session().submit(bare.batch(0)).wait(), CommitStatus::Durable);
         bare
     }
 
@@ -169,7 +169,7 @@ impl Bare {
 
     fn create_round(&self, first: u64) -> f64 {
         rate(CREATES_PER_ROUND, |number| {
-            let ticket = self.store.stream().submit(self.batch(first + number));
+            let ticket = self.store.write_session().submit(self.batch(first + number));
             async { assert_eq!(ticket.await, CommitStatus::Durable) }
         })
     }
@@ -273,7 +273,7 @@ fn tell_opening(folder: &Path) {
         answered.as_secs_f64() * 1e3,
         resident_mib()
     );
-    // What is measured is opening, also of a folder that nobody closed.
+    // What is measured is opening, even of a folder that was not closed.
     std::process::abort();
 }
 

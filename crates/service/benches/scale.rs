@@ -1,10 +1,9 @@
 //! How does the cost of a point request, and of following changes, grow with keys and with
 //! partitions?
 //!
-//! A logical partition is nothing but items with the same key, and a physical one
-//! nothing but a row of the map: neither may make finding an item dearer. Asked at
-//! rising numbers of distinct keys, and of physical partitions with as many keys in
-//! all of them.
+//! A logical partition is nothing but items with the same key, and a physical one nothing
+//! but a row of the map: neither may make finding an item dearer. Measured at rising
+//! numbers of distinct keys, and of physical partitions with as many keys in all of them.
 //!
 //! `ORRERY_BENCH_KEYS` sets the numbers of keys (`10000,100000`). `cargo xtask bench scale`.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
@@ -99,8 +98,8 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
     median((0..READ).map(read).collect())
 }
 
-/// A page of changes at the end of all there are; then what it costs to learn that there
-/// are none behind it, and none since a time.
+/// A page of changes at the end of the feed; then the cost of learning that there are none
+/// after it, and none since a time.
 fn follow_often(lab: &Lab) -> [Duration; 3] {
     let follow = |start: ChangeStart, since: Option<Timestamp>| {
         let (scope, session) = (Scope::default(), None);

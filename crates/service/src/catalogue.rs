@@ -27,7 +27,7 @@ pub(crate) struct Record {
     pub(crate) parent_rid: String,
     pub(crate) rid: String,
     pub(crate) self_link: String,
-    /// What clients see, less system properties.
+    /// What clients see, without system properties.
     pub(crate) definition: Object,
     /// What they do not see.
     pub(crate) private: Object,
@@ -46,7 +46,7 @@ pub(crate) fn item_id(kind: Kind, parent_rid: &str, name: &str) -> String {
     format!("{}:{parent_rid}:{name}", kind.segment())
 }
 
-/// What the ids of all resources of one kind and parent begin with.
+/// The common prefix of the ids of all resources of one kind and parent.
 pub(crate) fn item_prefix(kind: Kind, parent_rid: &str) -> String {
     item_id(kind, parent_rid, "")
 }

@@ -1,7 +1,7 @@
-//! Why a request was not done, named by what the client does about it.
+//! Why a request failed, named by what the client does about it.
 //!
-//! Texts are those that the service's clients know, as far as they say nothing about a
-//! protocol. Status codes, and texts that name headers, are the business of each protocol.
+//! Texts are those that the service's clients know, as far as they are independent of the
+//! protocol. Status codes, and texts that name headers, are up to each protocol.
 
 use cluster::{ClusterError, ThrottleRefusal};
 use model::json::{JsonError, Object, Value};
@@ -25,17 +25,16 @@ pub enum ServiceError {
     /// The credentials do not allow this.
     #[error("The credentials of the request allow reading only, and not of permissions.")]
     Forbidden,
-    /// The permission behind the credentials is about something else.
+    /// The permission of the credentials is for something else.
     #[error("The permission that the request presents does not cover what it asks for.")]
     NotPermitted,
-    /// The request makes no sense as it is.
+    /// The request is invalid.
     #[error("{message}")]
     Invalid { message: String },
-    /// The query is wrong or asks for what cannot be answered. `report` lists why, as
-    /// clients parse it.
+    /// The query is wrong or cannot be answered. `report` lists why, as clients parse it.
     #[error("{report}")]
     Query { report: Value },
-    /// The query asks several partitions, and its sender did not agree to that.
+    /// A cross-partition query that its sender did not enable.
     #[error("The query asks several partitions, which its sender has not agreed to.")]
     AcrossPartitions,
     /// The query has to be sent to each partition and its rows merged, as the plan says.
@@ -47,14 +46,14 @@ pub enum ServiceError {
          key field values specified in the document."
     )]
     KeyMismatch,
-    /// A document without one of the values of a hierarchical key.
+    /// A document lacks one of the values of a hierarchical key.
     #[error("The document lacks a value of the partition key that was given with it.")]
     KeyLacking,
-    /// It was not begun, as one before it failed.
+    /// It was not begun, because an earlier one failed.
     #[error("Another operation of the batch failed.")]
     Dependency,
-    /// The container was dropped and created anew since the client looked at it.
-    #[error("The container is not the one that was intended: it was created anew.")]
+    /// The container was dropped and recreated since the client looked at it.
+    #[error("The container is not the one that was intended: it was dropped and recreated.")]
     ContainerRecreated,
     /// What is named does not exist.
     #[error("Resource Not Found. Learn more: https://aka.ms/cosmosdb-tsg-not-found")]
@@ -65,37 +64,37 @@ pub enum ServiceError {
     /// The name or a unique value is taken.
     #[error("{message}")]
     Conflict { message: &'static str },
-    /// The resource is not as the client believes.
+    /// The resource has changed since the client read it.
     #[error(
         "One of the specified pre-condition is not met. Learn more: https://aka.ms/CosmosDB/sql/errors/precondition-failed"
     )]
     Precondition,
     #[error("{message}")]
     TooLarge { message: String },
-    /// The operations of one request give back more than an answer can have. Ask for fewer.
+    /// The operations of one request return more than an answer can have. Ask for fewer.
     #[error("{message}")]
     ResponseTooLarge { message: String },
     /// The client has seen more than this server has. Try again.
     #[error("The read session is not available for the input session token.")]
     SessionNotAvailable,
-    /// The named physical partition does not exist (any more). Ask for the map again.
+    /// The named physical partition does not exist, or no longer. Refresh the map.
     #[error("PartitionKeyRange with id '{range}' in collection '{container}' doesn't exist.")]
     RangeGone { range: u32, container: String },
-    /// The named physical partition is being split or merged at this moment. Ask for
-    /// the map again, then send the same again.
+    /// The named physical partition is being split or merged. Refresh the map, then send
+    /// the same again.
     #[error(
         "PartitionKeyRange with id '{range}' in collection '{container}' is being split or merged."
     )]
     RangeSwitching { range: u32, container: String },
-    /// The change feed was never as far as the client has read it: this is a restored
-    /// copy. Read it from its beginning, or from now on.
+    /// The change feed never reached the client's position: this is a restored copy. Read
+    /// it from its beginning, or from now on.
     #[error(
         "The change feed of this partition ends at position {end}, before {after}: the data was restored from a backup \
          after that position was given out. Read the change feed anew, from its beginning or from now on."
     )]
     NoSuchPosition { after: Lsn, end: Lsn },
-    /// The container's partitions were merged, and the client does not say that it
-    /// can follow that. Use a newer one.
+    /// The container's partitions were merged, and the client does not declare that it can
+    /// follow that. Use a newer one.
     #[error(
         "The partitions of this container have been merged, which this client does not follow."
     )]
@@ -106,7 +105,7 @@ pub enum ServiceError {
     /// A quota of the account or container is used up.
     #[error("{message}")]
     Quota { message: String },
-    /// The throughput is used up for the moment. Nothing was done; try again then.
+    /// The throughput is used up. Nothing was done; try again after the given time.
     #[error(
         "Request rate is large. More Request Units may be needed, so no changes were made. Please retry this request \
          later. Learn more: http://aka.ms/cosmosdb-error-429"
@@ -122,7 +121,7 @@ pub enum ServiceError {
         #[source]
         error: Box<ServiceError>,
     },
-    /// A query took too long that cannot be answered in part. Ask for less.
+    /// A query took too long and cannot be answered in part. Ask for less.
     #[error("The query could not be finished in time. Narrow it down by a filter.")]
     TimedOut,
     /// Too much is waiting. Nothing was done; try again later.
@@ -131,11 +130,11 @@ pub enum ServiceError {
     /// The database is shutting down. Nothing was done.
     #[error("The server is stopping.")]
     Stopping,
-    /// Other requests keep so much that there is no memory for this one. Nothing was done;
-    /// try again later.
+    /// Other requests hold so much memory that there is none for this one. Nothing was
+    /// done; try again later.
     #[error("There is no memory left for the request at the moment. Please retry later.")]
     OutOfMemory,
-    /// There is no room on the disk. Nothing was done; try again later.
+    /// The disk is full. Nothing was done; try again later.
     #[error(
         "No space left on device: the server's disk is full, so no changes were made. Writes go on when there is space again; \
          dropping containers makes some."
@@ -147,7 +146,7 @@ pub enum ServiceError {
     /// The clock is far behind the time of the last write. Nothing was written.
     #[error("{message}")]
     ClockBehind { message: String },
-    /// The fault is ours. The log has the details.
+    /// An internal error. The log has the details.
     #[error("An internal error occurred.")]
     Internal {
         #[source]
@@ -225,7 +224,7 @@ impl ServiceError {
         ServiceError::Query { report: error.to_value(text) }
     }
 
-    /// What speaks against a query as it is, in one text.
+    /// Why a query is refused, as one text.
     pub(crate) fn query_refused(message: &str) -> ServiceError {
         ServiceError::Query { report: Object::from_iter([("Errors", vec![message])]).into() }
     }
@@ -299,7 +298,7 @@ impl From<PartitionError> for ServiceError {
             PartitionError::ClockBehind { .. } => {
                 ServiceError::ClockBehind { message: problem.to_string() }
             }
-            PartitionError::Gone | PartitionError::OutOfNumbers => ServiceError::Busy,
+            PartitionError::Gone | PartitionError::OutOfOrdinals => ServiceError::Busy,
             PartitionError::Storage(StorageError::Full { .. }) => ServiceError::DiskFull,
             PartitionError::Record(_) | PartitionError::Storage(_) | _ => {
                 ServiceError::internal(problem)
@@ -350,8 +349,8 @@ impl From<NameError> for ServiceError {
     }
 }
 
-/// Clients look for the service's advice, which says "less than" of both limits and
-/// means it of the one for items only.
+/// Clients look for the service's wording, which says "less than" for both limits and means
+/// it for that of items only.
 fn name_error(error: NameError, less_than: usize) -> ServiceError {
     let advice = match error {
         NameError::Empty | NameError::TooLong { .. } => format!(
@@ -362,7 +361,7 @@ fn name_error(error: NameError, less_than: usize) -> ServiceError {
     ServiceError::invalid(format!("{error}{advice}"))
 }
 
-/// Errors whose text is all there is to say.
+/// Errors that only have a text.
 macro_rules! invalid_from {
     ($($error:ty),*) => {$(
         impl From<$error> for ServiceError {

@@ -58,7 +58,7 @@ impl ItemOperation {
         }
     }
 
-    /// What takes the place of an item that is named, perhaps under another id.
+    /// The replacement of a named item, perhaps under another id.
     fn replacement(&self) -> Option<&Bytes> {
         if let ItemOperation::Replace { body, .. } = self { Some(body) } else { None }
     }
@@ -174,7 +174,7 @@ pub(crate) struct ItemRead<'a> {
 }
 
 impl Service {
-    /// Does one operation on one item, in its partition.
+    /// Executes one operation on one item, in its partition.
     pub(crate) async fn write_item(
         &self,
         entry: &ResolvedContainer,
@@ -189,7 +189,7 @@ impl Service {
         };
         let checked = self.check_operation(entry, key, operation, meta);
         let (operation, location) = match (checked, replaced) {
-            // What is not there has no key that could differ.
+            // A missing item has no key that could differ.
             (Err(ServiceError::KeyMismatch), Some((key, id)))
                 if !Box::pin(self.exists(entry, key, &id)).await =>
             {
@@ -203,7 +203,7 @@ impl Service {
         Ok(result(effect))
     }
 
-    /// Takes down how much the partition holds that answered.
+    /// Records how much the partition that answered holds.
     fn note_size(&self, entry: &ResolvedContainer, meta: &mut ResponseMeta) {
         let size = meta.served_by().and_then(|(range, _)| {
             entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
@@ -216,7 +216,7 @@ impl Service {
         });
     }
 
-    /// Whether there is an item, as far as can be told.
+    /// Whether an item exists, as far as that can be determined.
     async fn exists(&self, entry: &ResolvedContainer, key: &PartitionKey, id: &ItemId) -> bool {
         let Ok(location) = self.locate(entry, Some(key), None) else { return true };
         let Ok(partition) = entry.route(&location.position) else { return true };
@@ -279,7 +279,7 @@ impl Service {
         }
     }
 
-    /// Each operation for itself; those of one partition share its fsyncs.
+    /// Each operation on its own; those of one partition share its fsyncs.
     pub(crate) async fn bulk(
         &self,
         entry: &ResolvedContainer,
@@ -299,11 +299,11 @@ impl Service {
             return Ok(self.in_turn(entry, within.as_ref(), operations, meta).await);
         }
         let caller = meta.caller;
-        let room = Room::new(&self.limits);
+        let budget = ResponseBudget::new(&self.limits);
         let each = operations.into_iter().map(|operation| async {
             let mut part = ResponseMeta::of(caller);
             let asked = (entry, within.as_ref());
-            let result = self.bulk_operation(asked, operation, &room, &mut part).await;
+            let result = self.bulk_operation(asked, operation, &budget, &mut part).await;
             (BulkResult { result, charge: part.charge }, part)
         });
         let mut results = Vec::new();
@@ -314,7 +314,7 @@ impl Service {
         Ok(results)
     }
 
-    /// One operation after the other; those behind the first that fails are not begun.
+    /// One operation after the other; those after the first failure are not begun.
     async fn in_turn(
         &self,
         entry: &ResolvedContainer,
@@ -322,14 +322,14 @@ impl Service {
         operations: Vec<BulkOperation>,
         meta: &mut ResponseMeta,
     ) -> Vec<BulkResult> {
-        let room = Room::new(&self.limits);
+        let budget = ResponseBudget::new(&self.limits);
         let mut results: Vec<BulkResult> = Vec::with_capacity(operations.len());
         for operation in operations {
             let mut part = ResponseMeta::of(meta.caller);
             let result = match results.last() {
                 Some(BulkResult { result: Err(_), .. }) => Err(ServiceError::Dependency),
                 Some(_) | None => {
-                    self.bulk_operation((entry, range), operation, &room, &mut part).await
+                    self.bulk_operation((entry, range), operation, &budget, &mut part).await
                 }
             };
             meta.add(&part);
@@ -342,17 +342,17 @@ impl Service {
         &self,
         (entry, range): (&ResolvedContainer, Option<&(PartitionId, EpkRange)>),
         BulkOperation { key, operation }: BulkOperation,
-        room: &Room,
+        budget: &ResponseBudget,
         meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
-        room.check()?;
+        budget.check()?;
         let (operation, location) = self.check_operation(entry, Some(&key), operation, meta)?;
         if let Some((range, within)) = range
             && !within.contains(&location.position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        room.take(result(self.apply_one(entry, location, operation, meta).await?))
+        budget.take(result(self.apply_one(entry, location, operation, meta).await?))
     }
 
     /// One page of items in the order of their hashed keys, range after range.
@@ -395,11 +395,11 @@ impl Service {
                 bytes_left = bytes_left.saturating_sub(item.text.len() as u64);
                 bodies.push(item.text);
             }
-            // A partition that stops at an item has looked at enough of them, though all
-            // may have expired: another request goes on.
+            // A partition that stops at an item has scanned enough of them, though all may
+            // have expired: another request continues.
             let stopped = page.rest.as_ref().is_some_and(|rest| !rest.id.is_empty());
             after = page.rest;
-            // Whoever is asked gives one item in any case, so there must be room for it.
+            // A partition returns at least one item, so there must be memory for it.
             let full =
                 bodies.len() >= items_max || bytes_left < self.limits.item_bytes_max + OWN_BYTES;
             if (full && !bodies.is_empty()) || stopped || after.is_none() {
@@ -451,7 +451,7 @@ impl Service {
         effect.ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
     }
 
-    /// Has a partition do a command, and takes down which one and at what cost.
+    /// Has a partition execute a command, and records which one and the charge.
     async fn apply(
         &self,
         entry: &ResolvedContainer,
@@ -475,7 +475,7 @@ impl Service {
         done
     }
 
-    /// Checks bodies and keys, and finds out where the operation belongs.
+    /// Checks bodies and keys, and determines the location of the operation.
     fn check_operation(
         &self,
         entry: &ResolvedContainer,
@@ -540,15 +540,15 @@ impl Service {
     }
 }
 
-/// What the keys of a list's items begin with, where the part of the ring that it covers
-/// may have others.
+/// The key prefix of a list's items, if the part of the ring that it covers may have
+/// others.
 pub(crate) fn scope_prefix(entry: &ResolvedContainer, scope: &Scope) -> Option<PartitionKey> {
     let definition = entry.key_definition();
     scope.key.clone().filter(|key| definition.is_prefix(key))
 }
 
-/// What a list and a part of the ring have in common. Also nothing is somewhere: in
-/// that part, as whoever has it says how far it is.
+/// The intersection of a list and a part of the ring. An empty one also has a position: in
+/// that part, whose owner reports its LSN.
 fn common(within: &EpkRange, part: &EpkRange) -> EpkRange {
     let place = if part.is_empty() { &within.min } else { &part.min };
     let nothing = || EpkRange::new(place.clone(), place.clone());
@@ -564,10 +564,10 @@ fn document_of(operation: &Operation) -> Option<&Document> {
     }
 }
 
-/// A client that has seen more of this partition than we have must not be told less.
+/// A client that has seen more of this partition than we have must not be given less.
 ///
-/// What it has seen of the ranges that this one came from counts as well: its
-/// positions go on where theirs ended.
+/// What it has seen of the ranges that this one came from counts as well: its LSNs continue
+/// where theirs ended.
 pub(crate) fn check_session(
     entry: &ResolvedContainer,
     session: Option<&SessionToken>,
@@ -597,25 +597,25 @@ pub(crate) fn named(entry: &ResolvedContainer, error: ClusterError) -> ServiceEr
     error
 }
 
-/// A page costs as much as reading its items one by one; an empty one is one look.
+/// A page costs as much as reading its items one by one; an empty one is one probe.
 fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
     let looked = page.items.is_empty().then_some(Work::Probe);
     page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() }).chain(looked)
 }
 
-/// Each operation of a bulk request may give back an item: what is beyond the limit is
-/// refused, and clients ask for it again. What reads give back is told in any case, what
-/// writes do not always; and a write that is done has to be told as done.
-struct Room {
+/// Each operation of a bulk request may return an item: what exceeds the limit is refused,
+/// and clients ask for it again. What reads return is always in the answer, what writes
+/// return is not; and a completed write has to be reported as completed.
+struct ResponseBudget {
     read: AtomicUsize,
     read_max: usize,
     written: AtomicUsize,
     written_max: usize,
 }
 
-impl Room {
-    fn new(limits: &Limits) -> Room {
-        Room {
+impl ResponseBudget {
+    fn new(limits: &Limits) -> ResponseBudget {
+        ResponseBudget {
             read: AtomicUsize::new(0),
             read_max: usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX),
             written: AtomicUsize::new(0),
@@ -627,12 +627,12 @@ impl Room {
     fn check(&self) -> Result<(), ServiceError> {
         let used = |used: &AtomicUsize| used.load(Ordering::Relaxed);
         if used(&self.read) > self.read_max || used(&self.written) > self.written_max {
-            return Err(Room::full());
+            return Err(ResponseBudget::full());
         }
         Ok(())
     }
 
-    /// Operations are under way at once, so what one read may not fit any more.
+    /// Operations are in flight at once, so what one read may no longer fit.
     fn take(&self, done: ItemResult) -> Result<ItemResult, ServiceError> {
         let bytes = done.body.as_ref().map_or(0, Bytes::len);
         if done.kind != EffectKind::Read {
@@ -640,9 +640,9 @@ impl Room {
             return Ok(done);
         }
         let before = self.read.fetch_add(bytes, Ordering::Relaxed);
-        // One item is an answer however large it is.
+        // A single item is an answer however large it is.
         if before > 0 && before.saturating_add(bytes) > self.read_max {
-            return Err(Room::full());
+            return Err(ResponseBudget::full());
         }
         Ok(done)
     }

@@ -1,9 +1,8 @@
-//! The one door behind every protocol.
+//! The one door below every protocol.
 //!
-//! A protocol turns its bytes into a [`Request`], calls [`Service::execute`] and
-//! turns the [`Response`] or [`Failure`] back into bytes. Everything between
-//! happens once, here: who may do it, what the names mean, whether there is room
-//! for it, doing it, and accounting for it.
+//! A protocol turns its bytes into a [`Request`], calls [`Service::execute`] and turns the
+//! [`Response`] or [`Failure`] back into bytes. Everything between happens once, here:
+//! authorisation, name resolution, limits, execution, and accounting.
 //!
 //! Must not know: HTTP, BSON, frames.
 
@@ -19,7 +18,7 @@ mod service;
 mod throughput;
 mod verb;
 
-// The way through the door, who comes, and what goes with every answer.
+// Execution, principals, and what accompanies every answer.
 pub use error::{Remedy, ServiceError};
 pub use pipeline::authorise::Principal;
 pub use pipeline::grant::{GrantScope, Mode, PermissionGrant};
@@ -29,7 +28,7 @@ pub use response::{Failure, Response};
 pub use service::Service;
 pub use verb::{ContainerVerb, Verb};
 
-// Verbs on items, one type each, with what they say and what they give.
+// Verbs on items, one type each, with their arguments and replies.
 pub use items::read_items::ReadItems;
 pub use request::{
     Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, ItemAction, ItemOperation,
@@ -39,7 +38,7 @@ pub use response::{
     BulkResult, Change, ChangeFeed, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo, Ranges,
 };
 
-// Verbs on resources of the catalogue, and how they are named.
+// Verbs on resources of the catalogue, and their names.
 pub use catalogue::kind::{Kind, Link};
 pub use request::{Conditions, ListResources, QueryResources, ResourceAction};
 pub use response::{ResourceReply, ResourceRest};
@@ -47,7 +46,7 @@ pub use throughput::offer::{
     Migration, OfferStatus, OfferType, manual_throughput, parse_autoscale,
 };
 
-// What whoever runs the database asks for, and what it does by itself.
+// Verbs of operators, and maintenance.
 pub use catalogue::resources::Swept;
 pub use maintenance::Maintenance;
 pub use operator::Operator;
@@ -56,11 +55,11 @@ pub use operator::statistics::{ContainerUsage, PartitionStatistics, Usage};
 pub use throughput::provision::{Throttle, ThrottleError, ThroughputRules};
 pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 
-// Words of the crates below that stand in requests and replies: wire crates must not use
+// Types of the crates below that occur in requests and replies: wire crates must not use
 // those crates themselves.
 pub use cluster::{
     Ahead, Caller, Cursor, CursorError, Division, Halve, KeyCharge, KeySize, KeySummary,
-    PartitionId, Priority, QueryReport, Reason, SortKey, ThrottleRefusal, ThroughputBucket,
+    PartitionId, Priority, QueryReport, Reason, SortValue, ThrottleRefusal, ThroughputBucket,
     TransitionStep,
 };
 pub use items::queries::advice_on;

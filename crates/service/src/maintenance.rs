@@ -1,9 +1,8 @@
-//! What the database does by itself: removing, re-indexing, splitting and merging in the
-//! background.
+//! Maintenance: removing, re-indexing, splitting and merging in the background.
 //!
-//! Whoever runs the process calls these verbs after a start and whenever the matching
-//! `…_wanted` resolves: requests of any protocol that leave work behind wake them up here,
-//! so nobody has to guess from a request what it left.
+//! The server calls these verbs after a start and whenever the matching `…_wanted`
+//! resolves: requests of any protocol that leave work to do wake them up here, so the
+//! server need not guess from a request what it left.
 
 pub(crate) mod expire;
 pub(crate) mod reindex;

@@ -1,7 +1,7 @@
-//! What whoever runs the database asks of it, rather than a user of its data.
+//! What operators of the database ask of it, rather than users of its data.
 //!
-//! Operators take the same steps as everybody: their verbs are authorised, and what goes
-//! wrong is accounted for. Only the holder of the account key is an operator.
+//! Operators take the same steps as every request: their verbs are authorised, and errors
+//! are accounted for. Only the holder of the account key is an operator.
 
 pub(crate) mod partitions;
 pub(crate) mod statistics;
@@ -18,7 +18,7 @@ use crate::pipeline::account;
 use crate::pipeline::authorise::{Principal, authorise_operator};
 use crate::service::Service;
 
-/// The verbs of an operator, for one who has presented credentials.
+/// The verbs of an operator, for a principal.
 #[derive(Debug)]
 pub struct Operator<'a> {
     pub(crate) service: &'a Service,
@@ -26,7 +26,7 @@ pub struct Operator<'a> {
 }
 
 impl Service {
-    /// The verbs of an operator. Each asks whether the principal may.
+    /// The verbs of an operator. Each is authorised.
     #[must_use]
     pub fn operator(&self, principal: Principal) -> Operator<'_> {
         Operator { service: self, principal }
@@ -34,7 +34,7 @@ impl Service {
 }
 
 impl Operator<'_> {
-    /// Reads everything that is stored and says what does not agree. Keeps the calling
+    /// Reads everything that is stored and reports inconsistencies. Blocks the calling
     /// thread until that is done.
     pub fn check(&self, progress: impl FnMut(&str)) -> Result<ClusterReport, ServiceError> {
         self.run_blocking(|service| {
@@ -47,19 +47,19 @@ impl Operator<'_> {
         self.run_blocking(|service| Ok(service.cluster.ahead()?))
     }
 
-    /// Sets the times of those and of what was written to them back to the clock. Returns
-    /// how many items that changed.
+    /// Resets the times of those and of what was written to them to the clock. Returns how
+    /// many items that changed.
     pub async fn reset_time(&self) -> Result<u64, ServiceError> {
         self.run(async { Ok(self.service.cluster.reset_time().await?) }).await
     }
 
-    /// The store whose rows a backup writes down.
+    /// The store that a backup is taken of.
     pub fn backup_source(&self) -> Result<Arc<dyn Store>, ServiceError> {
         self.run_blocking(|service| Ok(Arc::clone(service.store())))
     }
 
     /// Takes an operator's verb through the steps of every request. They are rare, so they
-    /// are in a box, and small for whoever awaits them among other things.
+    /// are boxed, and the caller's future stays small.
     pub(crate) fn run<T>(
         &self,
         verb: impl Future<Output = Result<T, ServiceError>>,
@@ -74,7 +74,7 @@ impl Operator<'_> {
         }
     }
 
-    /// The same for verbs that keep their thread.
+    /// The same for verbs that block their thread.
     pub(crate) fn run_blocking<T>(
         &self,
         verb: impl FnOnce(&Service) -> Result<T, ServiceError>,

@@ -1,5 +1,5 @@
-//! The steps that every request takes: authorise, resolve, check limits, admit where it
-//! comes to a partition, account. They know no single verb, only its facts.
+//! The steps that every request takes: authorise, resolve, check limits, admit at its
+//! partition, account. They know no single verb, only its facts.
 
 pub(crate) mod account;
 pub(crate) mod admission;

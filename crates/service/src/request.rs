@@ -1,7 +1,7 @@
-//! What can be asked for, in no protocol's words.
+//! Requests, independent of any protocol.
 
 use bytes::Bytes;
-use cluster::{Caller, Cursor, PartitionId, SortKey};
+use cluster::{Caller, Cursor, PartitionId, SortValue};
 use model::epk::EpkRange;
 use model::json::Value;
 use model::name::ItemId;
@@ -22,7 +22,7 @@ use crate::throughput::offer::{Migration, OfferType};
 #[derive(Clone, Debug)]
 pub struct Request<V> {
     pub principal: Principal,
-    /// Whose throughput it uses, when that does not suffice for all.
+    /// Whose throughput it uses, when there is not enough for all.
     pub caller: Caller,
     pub verb: V,
 }
@@ -39,17 +39,17 @@ impl<V> Request<V> {
 #[derive(Clone, Debug)]
 pub struct InContainer<V> {
     pub container: Link,
-    /// The resource id that the container must have, if the client says so: it may have
-    /// been dropped and created anew since the client looked.
+    /// The resource id that the container must have, if the client names one: it may have
+    /// been dropped and recreated since the client looked.
     pub intended_rid: Option<String>,
-    /// Whether the client can follow merges of physical partitions. Only asked of those
-    /// who name them.
+    /// Whether the client can follow merges of physical partitions. Only required of those
+    /// that name them.
     pub merge_aware: bool,
     pub verb: V,
 }
 
 impl<V> InContainer<V> {
-    /// For callers who know the container and follow its layout.
+    /// For callers that know the container and follow its layout.
     #[must_use]
     pub fn new(container: Link, verb: V) -> InContainer<V> {
         InContainer { container, intended_rid: None, merge_aware: true, verb }
@@ -88,16 +88,16 @@ pub struct BulkOperation {
     pub operation: ItemOperation,
 }
 
-/// How the operations of a bulk request follow each other.
+/// How the operations of a bulk request depend on each other.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum BulkPace {
-    /// In any order, whatever becomes of others.
+    /// In any order, independent of each other.
     All,
     /// One after the other, up to the first that fails.
     UpToFailure,
 }
 
-/// An operation as a client words it: bodies are not checked yet.
+/// An operation as a client sends it: bodies are not checked yet.
 #[derive(Clone, Debug)]
 pub enum ItemOperation {
     Create {
@@ -125,8 +125,8 @@ pub enum ItemOperation {
         body: Bytes,
         if_match: Option<EtagMatch>,
     },
-    /// One that its protocol could make nothing of. It fails in its place, so that those
-    /// around it need not.
+    /// One that its protocol could not parse. It fails on its own, so that the others need
+    /// not.
     Unreadable {
         why: String,
     },
@@ -142,26 +142,26 @@ pub struct ItemAction {
 }
 
 impl ItemAction {
-    /// Of a client that has seen nothing yet.
+    /// For a client that has seen nothing yet.
     #[must_use]
     pub fn new(key: Option<PartitionKey>, operation: ItemOperation) -> ItemAction {
         ItemAction { key, operation, session: None }
     }
 }
 
-/// Operations in one logical partition, all or nothing.
+/// Operations in one logical partition, atomic.
 #[derive(Clone, Debug)]
 pub struct Batch {
     pub key: PartitionKey,
     pub operations: Vec<ItemOperation>,
-    /// What the client has seen already: it is not done where less is known.
+    /// What the client has seen already: refused where less is known.
     pub session: Option<SessionToken>,
 }
 
-/// Operations each for itself.
+/// Independent operations.
 #[derive(Clone, Debug)]
 pub struct Bulk {
-    /// Where the client believes all of them to be.
+    /// The partition that the client believes all of them to be in.
     pub range: Option<PartitionId>,
     pub operations: Vec<BulkOperation>,
     pub pace: BulkPace,
@@ -177,7 +177,7 @@ pub struct ListItems {
     pub items_max: usize,
 }
 
-/// Asks how a client that asks each partition by itself runs a query.
+/// Asks for the plan of a query, for a client that asks each partition itself.
 #[derive(Clone, Debug)]
 pub struct PlanQuery {
     pub text: String,
@@ -206,7 +206,7 @@ pub enum ResourceAction {
         kind: Kind,
         body: Value,
         throughput: Option<Throughput>,
-        /// The old size that its offer is called by.
+        /// The old size name of its offer.
         offer_type: Option<OfferType>,
     },
     /// Creates it or replaces the one of that name.
@@ -256,12 +256,12 @@ pub struct QueryResources {
     /// Where the page before ended.
     pub after: Option<ResourceRest>,
     pub items_max: usize,
-    /// A resource as the client would read it, which is what the query is about.
+    /// A resource as the client would read it, which is what the query sees.
     pub shown: fn(Bytes) -> Bytes,
 }
 
-/// The latest versions of items in the order of their changes: which of them a client
-/// wants to see next. They are those of one physical partition, as positions are.
+/// The latest versions of items in the order of their changes, after a position. They are
+/// those of one physical partition, as positions are.
 #[derive(Clone, Debug)]
 pub struct ChangeList {
     pub scope: Scope,
@@ -273,21 +273,21 @@ pub struct ChangeList {
     pub items_max: usize,
 }
 
-/// Where a client begins to follow changes.
+/// Where a client starts to follow changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeStart {
-    /// Behind a position; [`Lsn::ZERO`] is before everything.
+    /// After a position; [`Lsn::ZERO`] is before everything.
     After(Lsn),
-    /// Behind all there is.
+    /// After everything there is.
     Now,
 }
 
-/// A query as its sender has it.
+/// A query as its sender provides it.
 #[derive(Clone, Debug)]
 pub enum QuerySource {
     Text(String),
-    /// Made by a program: a protocol with a language of its own, or one that has none. It is
-    /// held to the limits of a text.
+    /// Made by a program: a protocol with a language of its own, or one that has none. It
+    /// has the same limits as a text.
     Tree(Box<Select>),
 }
 
@@ -304,34 +304,33 @@ pub struct ItemQuery {
     /// The client's list of names and values.
     pub parameters: Value,
     pub scope: Scope,
-    /// Whether the client agrees to a query that asks more than one partition.
+    /// Whether the client enables cross-partition queries.
     pub across_partitions: bool,
-    /// Whether what partitions have is put together here, for ORDER BY, TOP, DISTINCT,
-    /// aggregates and the like. Otherwise these are refused with a plan by which the
-    /// client merges, unless it says where to look.
+    /// Whether the results of partitions are merged here, for ORDER BY, TOP, DISTINCT,
+    /// aggregates and the like. Otherwise these are refused with a plan by which the client
+    /// merges, unless it routes.
     pub merges: bool,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
     /// Where the page before ended.
     pub after: Option<Cursor>,
-    /// Where in its order the client wants to begin.
+    /// Where in its order the client wants to resume.
     pub resume: Option<ResumeFilter>,
     pub items_max: usize,
     pub approach: Approach,
-    /// Whether the client wants to know where the time goes.
+    /// Whether the client wants timings.
     pub is_timed: bool,
 }
 
-/// Where an ordered query is taken up by a client that has rows of it already, perhaps of
-/// other partitions. Rows count that are not before it, as if a filter had left out the
-/// others.
+/// Where a client resumes an ordered query of which it has rows already, perhaps of other
+/// partitions. Rows before it are left out, as if by a filter.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ResumeFilter {
-    /// What the last row was sorted by.
-    pub keys: Vec<SortKey>,
-    /// The item of that row. Of those that are sorted by the same, items before it are
-    /// left out, whether it is still there or not; it is not left out itself.
+    /// The sort values of the last row.
+    pub keys: Vec<SortValue>,
+    /// The item of that row. Of rows with the same sort values, items before it are left
+    /// out, whether it still exists or not; it is not left out itself.
     pub item: Option<Ordinal>,
-    /// Whether all rows are left out that are sorted by the same.
+    /// Whether all rows with the same sort values are left out.
     pub exclude: bool,
 }

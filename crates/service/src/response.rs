@@ -1,4 +1,4 @@
-//! What is answered, in no protocol's words.
+//! Responses, independent of any protocol.
 
 use bytes::Bytes;
 use cluster::{Cursor, PartitionId, QueryReport};
@@ -14,14 +14,14 @@ use crate::error::ServiceError;
 use crate::pipeline::meta::ResponseMeta;
 use crate::throughput::offer::OfferStatus;
 
-/// The answer to a request that was done.
+/// The answer to a successful request.
 #[derive(Debug)]
 pub struct Response<R> {
     pub reply: R,
     pub meta: ResponseMeta,
 }
 
-/// The answer to a request that was not done.
+/// The answer to a failed request.
 #[derive(Debug, thiserror::Error)]
 #[error("{error}")]
 pub struct Failure {
@@ -31,13 +31,13 @@ pub struct Failure {
 }
 
 impl From<Failure> for ServiceError {
-    /// For callers whom only the reason interests.
+    /// For callers that only need the reason.
     fn from(failure: Failure) -> ServiceError {
         failure.error
     }
 }
 
-/// One physical partition, as clients' routing maps and statistics want it.
+/// One physical partition, as clients' routing maps and statistics need it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RangeInfo {
     pub id: PartitionId,
@@ -56,17 +56,17 @@ pub struct RangeInfo {
     pub fraction: f64,
 }
 
-/// A resource of the catalogue, or the news that it is gone or unchanged.
+/// A resource of the catalogue, or that it is gone or unchanged.
 #[derive(Debug)]
 pub struct ResourceReply {
     pub kind: EffectKind,
     pub etag: Option<Etag>,
     pub body: Option<Bytes>,
-    /// What is told about an offer besides its text.
+    /// The status of an offer besides its text.
     pub offer: Option<OfferStatus>,
 }
 
-/// Some of many, each as JSON text, and where to go on.
+/// A page of results, each as JSON text, and where to continue.
 #[derive(Debug)]
 pub struct Feed<R> {
     pub owner_rid: String,
@@ -74,7 +74,7 @@ pub struct Feed<R> {
     pub rest: Option<R>,
 }
 
-/// Where a feed of resources goes on.
+/// Where a feed of resources continues.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ResourceRest {
     /// After the resource of that name.
@@ -83,18 +83,18 @@ pub enum ResourceRest {
     AfterRows(u64),
 }
 
-/// Some changes, in their order.
+/// A page of changes, in their order.
 #[derive(Debug)]
 pub struct ChangeFeed {
     pub owner_rid: String,
     pub changes: Vec<Change>,
     /// The position after the last of them.
     pub through: Lsn,
-    /// Whether these were all there are by now.
+    /// Whether these were all so far.
     pub complete: bool,
 }
 
-/// The latest version of an item, and where in the order of changes it is.
+/// The latest version of an item, and its position in the order of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
     pub text: Bytes,
@@ -102,7 +102,7 @@ pub struct Change {
     pub ts: Timestamp,
 }
 
-/// Some of the rows of a query, each as JSON text, and where to go on.
+/// A page of the rows of a query, each as JSON text, and where to continue.
 #[derive(Debug)]
 pub struct QueryRows {
     pub owner_rid: String,
@@ -111,7 +111,7 @@ pub struct QueryRows {
     pub report: Box<QueryReport>,
 }
 
-/// How a client runs a query that asks each partition by itself.
+/// The plan by which a client runs a query on each partition itself.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct QueryPlan {
     /// What the client does with the rows of the partitions.
@@ -120,19 +120,19 @@ pub struct QueryPlan {
     pub ranges: Vec<RingRange>,
 }
 
-/// How a container is cut into physical partitions.
+/// How a container is divided into physical partitions.
 #[derive(Debug)]
 pub struct Ranges {
     pub container: ContainerRid,
     /// The last change of the layout.
     pub change: u64,
     pub ranges: Vec<RangeInfo>,
-    /// How many of a hundred items have the entries of the indexing policy in force.
-    /// A hundred only if all have.
+    /// The percentage of items with the entries of the indexing policy in force. A hundred
+    /// only if all have them.
     pub index_percent: u8,
 }
 
-/// What came of one operation on one item.
+/// The result of one operation on one item.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
     pub kind: EffectKind,

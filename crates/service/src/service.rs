@@ -1,4 +1,4 @@
-//! The door itself, and how a request goes through it.
+//! The door itself, and the path of a request through it.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard};
@@ -26,10 +26,10 @@ use crate::response::{Failure, Response};
 use crate::throughput::provision::ThroughputRules;
 use crate::verb::Verb;
 
-/// Records read at once while the catalogue is walked.
+/// Records read at once while the catalogue is scanned.
 const CHUNK_RECORDS: usize = 256;
 
-/// The database behind every protocol.
+/// The database below every protocol.
 #[derive(Debug)]
 pub struct Service {
     pub(crate) cluster: Cluster,
@@ -42,16 +42,16 @@ pub struct Service {
     pub(crate) reindexing: tokio::sync::Notify,
     /// Something was dropped that leaves data.
     pub(crate) dropped: tokio::sync::Notify,
-    /// When throughput was last divided anew, and whose.
+    /// The latest redistributions of throughput, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
-    /// Changes of the catalogue happen one at a time.
+    /// Serialises changes of the catalogue.
     pub(crate) changes: tokio::sync::Mutex<Counters>,
 }
 
 impl Service {
     /// Reads the catalogue of a store and serves what it describes, without limiting
-    /// anyone's throughput, as tools and most tests want it.
+    /// throughput, as tools and most tests want it.
     pub fn open(
         store: Arc<dyn Store>,
         runtime: Runtime,
@@ -90,11 +90,11 @@ impl Service {
         Ok(service)
     }
 
-    /// Does one request. Every protocol and every verb goes through these five steps.
+    /// Executes one request. Every protocol and every verb goes through these five steps.
     ///
-    /// To be driven to its end, in a task of its own where clients may go away: a
-    /// change of the catalogue that is dropped half-way may be on the disk without
-    /// being known in memory until a restart.
+    /// Must be polled to completion, in a task of its own if clients may go away: a change
+    /// of the catalogue that is dropped half-way may be on the disk without being known in
+    /// memory until a restart.
     pub async fn execute<V: Verb>(
         &self,
         Request { principal, caller, verb }: Request<V>,
@@ -110,14 +110,14 @@ impl Service {
         account::account(done, meta)
     }
 
-    /// Does it. What comes to a partition is admitted there, once it is known which one that
-    /// is, and pays there what it has cost.
+    /// Performs it. It is admitted at its partition, once that is known, and pays there
+    /// what it has cost.
     async fn perform<V: Verb>(
         &self,
-        Checked { resolved: Resolved { verb, place } }: Checked<V>,
+        Checked { resolved: Resolved { verb, target } }: Checked<V>,
         meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        verb.perform(self, place, meta).await
+        verb.perform(self, target, meta).await
     }
 
     #[must_use]
@@ -125,7 +125,7 @@ impl Service {
         &self.limits
     }
 
-    /// Ends all queries that run or wait, and refuses further ones: a server that stops
+    /// Cancels all queries that run or wait, and refuses further ones: a server that stops
     /// does not wait for them.
     pub fn stop_queries(&self) {
         self.cluster.stop_queries();
@@ -181,7 +181,7 @@ impl Service {
     }
 
     /// The records of one kind and parent, in the order of names. For a thread that may
-    /// wait: nobody is served yet, or any more.
+    /// wait: before serving starts, or after it has ended.
     pub(crate) fn records_blocking(
         &self,
         kind: Kind,

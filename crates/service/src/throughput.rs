@@ -1,4 +1,4 @@
-//! Throughput: how offers spell it, what they come to for containers, and how it is divided
+//! Throughput: the format of offers, what they mean for containers, and how it is divided
 //! between physical partitions.
 
 pub(crate) mod offer;

@@ -1,9 +1,9 @@
 //! Verbs as types: what the steps of a request need to know of one.
 //!
-//! A verb's fields are what the client says, [`Verb::Reply`] is what it gets. The steps in
-//! `Service::execute` know no single verb; what they have to know says one function,
-//! `facts`, and doing it is another, `perform`. So a new verb is one type with its two
-//! functions, in one file.
+//! A verb's fields are its arguments, [`Verb::Reply`] is its result. The steps in
+//! `Service::execute` know no single verb; what they have to know is returned by one
+//! function, `facts`, and another, `perform`, executes it. So a new verb is one type with
+//! its two functions, in one file.
 
 use std::future::Future;
 
@@ -18,46 +18,46 @@ use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::InContainer;
 use crate::service::Service;
 
-/// Something that can be asked for.
+/// An operation of the service.
 pub trait Verb: Sized + Send {
     type Reply: Send;
-    /// What its names stand for.
-    type Place: Send;
+    /// What its names resolve to.
+    type Target: Send;
 
-    /// What has to be known of it before it is done.
+    /// What has to be known before it is performed.
     fn facts(&self) -> Facts<'_>;
 
-    /// Finds what its names stand for.
+    /// Resolves its names.
     fn resolve(
         &mut self,
         service: &Service,
         meta: &mut ResponseMeta,
-    ) -> impl Future<Output = Result<Self::Place, ServiceError>> + Send;
+    ) -> impl Future<Output = Result<Self::Target, ServiceError>> + Send;
 
-    /// Does it.
+    /// Executes it.
     fn perform(
         self,
         service: &Service,
-        place: Self::Place,
+        target: Self::Target,
         meta: &mut ResponseMeta,
     ) -> impl Future<Output = Result<Self::Reply, ServiceError>> + Send;
 }
 
-/// Something that can be asked of the items or partitions of one container. Together with
-/// the container, [`InContainer`], it is a [`Verb`].
+/// An operation on the items or partitions of one container. Together with the container,
+/// [`InContainer`], it is a [`Verb`].
 pub trait ContainerVerb: Sized + Send {
     type Reply: Send;
 
-    /// What has to be known of it before it is done.
+    /// What has to be known before it is performed.
     fn facts(&self) -> ItemFacts<'_>;
 
     /// The one item that it names, if it does: in links by resource ids the item's is one,
-    /// too, and becomes its id.
+    /// too, and is replaced by its id.
     fn item_mut(&mut self) -> Option<(Option<&PartitionKey>, &mut ItemId)> {
         None
     }
 
-    /// Does it.
+    /// Executes it.
     fn perform(
         self,
         service: &Service,
@@ -93,22 +93,22 @@ pub struct ItemFacts<'a> {
     pub(crate) reach: Reach<'a>,
     /// The one item that it is about, if it is about one by name.
     pub(crate) item: Option<NamedItem<'a>>,
-    /// Whether it makes sense only to somebody who knows the physical partitions.
+    /// Whether it is only meaningful to clients that know the physical partitions.
     pub(crate) names_partitions: bool,
-    /// The operations that it consists of, where it is made of several.
+    /// The operations that it consists of, if there are several.
     pub(crate) operations: Option<Operations>,
 }
 
 /// How much of a container a verb can reach.
 #[derive(Clone, Debug)]
 pub(crate) enum Reach<'a> {
-    /// Only how the container is cut into partitions, which everybody may know who may
-    /// reach anything in it.
+    /// Only how the container is divided into partitions, which may be known to anyone with
+    /// access to anything in it.
     Layout,
     /// Nothing that is stored.
     Nothing,
-    /// Items of this key, or of keys that begin like it. Others are out of reach: items are
-    /// found by the key itself, not by its hash, and no document may say another key than
+    /// Items of this key, or of keys with this prefix. Others are out of reach: items are
+    /// found by the key itself, not by its hash, and no document may have another key than
     /// its request.
     Key(&'a PartitionKey),
     /// The same for several.
@@ -122,7 +122,7 @@ pub(crate) enum Reach<'a> {
 pub(crate) struct NamedItem<'a> {
     pub(crate) key: Option<&'a PartitionKey>,
     pub(crate) id: &'a ItemId,
-    /// What takes its place, perhaps under another id.
+    /// Its replacement, perhaps under another id.
     pub(crate) replacement: Option<&'a Bytes>,
 }
 
@@ -134,12 +134,12 @@ pub(crate) struct Operations {
 }
 
 impl<'a> Reach<'a> {
-    /// Of a verb that names one key, or none.
+    /// For a verb that names one key, or none.
     pub(crate) fn of(key: Option<&'a PartitionKey>) -> Reach<'a> {
         key.map_or(Reach::Everything, Reach::Key)
     }
 
-    /// Whether it names keys for all that it can reach, and these do.
+    /// Whether it names keys for everything that it can reach, and all satisfy `these`.
     pub(crate) fn is_within(&self, these: impl Fn(&PartitionKey) -> bool) -> bool {
         match self {
             Reach::Layout | Reach::Nothing => true,
@@ -161,7 +161,8 @@ impl<'a> ItemFacts<'a> {
 }
 
 impl Facts<'_> {
-    /// Whether permissions are shown, with tokens that may open more than their reader may.
+    /// Whether permissions are shown, with tokens that may grant more than their reader
+    /// has.
     pub(crate) fn shows_permissions(&self) -> bool {
         match &self.subject {
             Subject::Resource(link) => link.kind() == Some(Kind::Permission),
@@ -180,7 +181,7 @@ impl Facts<'_> {
 
 impl<V: ContainerVerb> Verb for InContainer<V> {
     type Reply = V::Reply;
-    type Place = ResolvedContainer;
+    type Target = ResolvedContainer;
 
     fn facts(&self) -> Facts<'_> {
         let facts = self.verb.facts();
@@ -198,9 +199,9 @@ impl<V: ContainerVerb> Verb for InContainer<V> {
     async fn perform(
         self,
         service: &Service,
-        place: ResolvedContainer,
+        target: ResolvedContainer,
         meta: &mut ResponseMeta,
     ) -> Result<V::Reply, ServiceError> {
-        self.verb.perform(service, &place, meta).await
+        self.verb.perform(service, &target, meta).await
     }
 }

@@ -157,12 +157,12 @@ impl Side for Door {
     type Writer = Box<dyn FnMut(u64) + Send>;
 
     fn writer(&self) -> Self::Writer {
-        let mut stream = self.store.stream();
+        let mut session = self.store.write_session();
         Box::new(move |number| {
             let mut batch = WriteBatch::new();
             batch.put(document_key(number), document(number));
             (0..INDEX_KEYS).for_each(|path| batch.put(index_key(number, path), ""));
-            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
         })
     }
 
@@ -171,9 +171,9 @@ impl Side for Door {
     }
 }
 
-/// The engine alone, at its best: every writer commits its own batch, then one of
-/// them syncs for all that have committed by then. (A sync per batch is slower by
-/// far. Unlike through the door, readers see batches before they are durable.)
+/// The engine alone, at its best: every writer commits its own batch, then one of them
+/// syncs for all that have committed by then. (A sync per batch is far slower. Unlike with
+/// the door, readers see batches before they are durable.)
 #[derive(Clone)]
 struct Engine {
     database: Database,

@@ -1,7 +1,7 @@
 //! How long does opening take, empty and full, after a clean stop and after a kill, and how much memory does an idle store use?
 //!
-//! Every step is a process of its own, so that memory and caches of one do not flatter
-//! the next. `ORRERY_BENCH_MB` sets how much is full, 1,024 by default.
+//! Every step is a process of its own, so that memory and caches of one do not flatter the
+//! next. `ORRERY_BENCH_MB` sets the size of the full store, 1,024 by default.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -97,7 +97,7 @@ fn write(store: &Arc<dyn Store>, number: u64) -> usize {
         }
     }
     let bytes = batch.bytes();
-    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     bytes
 }
 
@@ -105,7 +105,7 @@ fn show(duration: Duration) -> String {
     format!("{:.1} ms", duration.as_secs_f64() * 1_000.0)
 }
 
-/// Resident memory, where the system tells.
+/// Resident memory, where the system reports it.
 fn resident() -> String {
     let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));

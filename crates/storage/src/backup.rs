@@ -1,11 +1,11 @@
 //! Backups: the rows of one view in a file, and back.
 //!
-//! A view is one moment over all partitions, so its rows are a state that really was.
-//! They are read and written in chunks while the store goes on serving; nothing is locked.
-//! Nothing of the engine is in a backup, so any backend can be restored into any other.
+//! A view is one moment over all partitions, so its rows are a consistent state. They are
+//! read and written in chunks while the store goes on serving; nothing is locked. Nothing
+//! of the engine is in a backup, so a backup of any backend can be restored into any other.
 //!
-//! A backup is a folder with one file (`docs/formats/backup.md`) that has its name only
-//! when it is whole and on the disk: one that was cut short is never taken for one.
+//! A backup is a folder with one file (`docs/formats/backup.md`) that gets its name only
+//! when it is complete and synced: an interrupted one is never taken for a backup.
 
 use std::fs::{self, File};
 use std::io::{self, BufReader, BufWriter, Read, Write};
@@ -30,8 +30,8 @@ const VERSION: u32 = 1;
 const CHUNK: u8 = 1;
 const END: u8 = 2;
 
-/// Rows and bytes of a chunk: some milliseconds of reading, so that somebody who wants it
-/// to end is soon heard, and few enough chunks that their checksums cost nothing.
+/// Rows and bytes of a chunk: some milliseconds of reading, so that a request to stop is
+/// noticed soon, and few enough chunks that their checksums cost nothing.
 const CHUNK_LIMIT: ScanLimit = ScanLimit { rows: 4_096, bytes: 1 << 20 };
 
 /// Bytes that a chunk may have at most when it is read: a full one and the largest row.
@@ -50,15 +50,17 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// Writes what `store` holds at this moment into a new folder. `go_on` is told how far it
-/// is after each chunk; if it says no, or anything fails, nothing is left of the folder.
+/// Writes what `store` holds at this moment into a new folder. `go_on` receives the
+/// progress after each chunk; if it returns false, or anything fails, nothing is left of
+/// the folder.
 ///
-/// While it runs, the store keeps what is deleted or replaced meanwhile. Never to be
-/// called on an async worker.
+/// While it runs, the store keeps what is deleted or replaced. Never to be called on an
+/// async worker.
 ///
 /// # Errors
-/// [`StorageError::AlreadyExists`] when there is a folder, [`StorageError::Stopped`] when
-/// it was told to stop, [`StorageError::Io`] when the disk is full, and what reading gives.
+/// [`StorageError::AlreadyExists`] when the folder exists, [`StorageError::Stopped`] when
+/// `go_on` returned false, [`StorageError::Io`] when the disk is full, and whatever reading
+/// returns.
 pub fn write(
     store: &dyn Store,
     folder: &Path,
@@ -67,7 +69,7 @@ pub fn write(
     create_folder(folder)?;
     let written = write_into(store, folder, &mut go_on);
     if written.is_err() {
-        // What went wrong first is what counts.
+        // The first error is the one that counts.
         let _left = fs::remove_dir_all(folder);
     }
     written
@@ -102,23 +104,24 @@ fn write_into(
     Ok(progress)
 }
 
-/// Writes the rows of a backup into an empty store. Every checksum is compared before its
-/// chunk is written, and the totals at the end: **what an error leaves in the store is
-/// not to be used.** Returns when all of it is durable.
+/// Loads the rows of a backup into an empty store. Every checksum is verified before its
+/// chunk is written, and the totals at the end: **after an error the store must not be
+/// used.** Returns when everything is durable.
 ///
 /// # Errors
-/// [`StorageError::Backup`] when the backup is not whole, and what writing gives.
+/// [`StorageError::Backup`] when the backup is incomplete or damaged, and whatever writing
+/// returns.
 pub fn load(
     folder: &Path,
     store: &dyn Store,
     mut progress: impl FnMut(Progress),
 ) -> Result<Progress, StorageError> {
     let mut source = open(folder)?;
-    let (mut stream, mut pending) = (store.stream(), std::collections::VecDeque::new());
+    let (mut session, mut pending) = (store.write_session(), std::collections::VecDeque::new());
     while let Some(rows) = source.next_chunk()? {
         let mut batch = WriteBatch::new();
         rows.into_iter().for_each(|(key, value)| batch.put(key, value));
-        pending.push_back(stream.submit(batch));
+        pending.push_back(session.submit(batch));
         if pending.len() == PENDING_MAX {
             settle(store, pending.pop_front())?;
         }
@@ -130,7 +133,7 @@ pub fn load(
     Ok(source.progress)
 }
 
-/// Whether the folder is a backup at all, as far as the head of its file tells.
+/// Whether the folder is a backup at all, judging by the head of its file.
 ///
 /// # Errors
 /// [`StorageError::NotFound`] or [`StorageError::Backup`] when it is none.
@@ -174,7 +177,7 @@ fn unusable(folder: &Path, detail: &str) -> StorageError {
     StorageError::Backup { path: folder.to_owned(), detail: detail.into() }
 }
 
-/// All data of all users: for nobody else to look at.
+/// All data of all users, so readable by the owner alone.
 fn create_folder(folder: &Path) -> Result<(), StorageError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -231,7 +234,7 @@ impl Writer {
         self.sealed(record)
     }
 
-    /// Gives the file back when everything is in it.
+    /// Returns the file when everything is in it.
     fn end(mut self) -> io::Result<File> {
         let mut record = vec![END];
         for number in [self.chunks, self.progress.rows, self.progress.bytes] {
@@ -248,7 +251,7 @@ impl Writer {
     }
 }
 
-/// Reads the file and believes nothing of it.
+/// Reads the file and trusts nothing in it.
 struct Source<'f> {
     folder: &'f Path,
     from: BufReader<File>,
@@ -278,7 +281,7 @@ impl<'f> Source<'f> {
         Err(self.unusable(&format!("it has format {found}, this build reads {VERSION}")))
     }
 
-    /// None behind the last chunk, once the totals agree.
+    /// `None` after the last chunk, once the totals agree.
     fn next_chunk(&mut self) -> Result<Option<Vec<(Bytes, Bytes)>>, StorageError> {
         let mut tag = [0];
         self.read(&mut tag)?;
@@ -340,7 +343,7 @@ impl<'f> Source<'f> {
         let mut more = [0];
         match self.from.read(&mut more) {
             Ok(0) => Ok(()),
-            Ok(_) => Err(self.unusable("it goes on behind its end")),
+            Ok(_) => Err(self.unusable("it goes on after its end")),
             Err(source) => Err(files::during("read", self.folder, source)),
         }
     }
@@ -351,7 +354,7 @@ impl<'f> Source<'f> {
         if crc32fast::hash(record) == u32::from_le_bytes(crc) {
             return Ok(());
         }
-        Err(self.unusable(&format!("a checksum behind row {} is wrong", self.progress.rows)))
+        Err(self.unusable(&format!("a checksum after row {} is wrong", self.progress.rows)))
     }
 
     fn read(&mut self, into: &mut [u8]) -> Result<(), StorageError> {

@@ -28,7 +28,7 @@ impl Write {
         }
     }
 
-    /// The value to be stored, or nothing when the key is to go.
+    /// The value to be stored, or `None` for a delete.
     #[must_use]
     pub fn value(&self) -> Option<&Bytes> {
         match self {
@@ -52,9 +52,8 @@ impl WriteBatch {
         WriteBatch::default()
     }
 
-    /// Says that these writes lead to space being given back, such as the drop of a
-    /// container. On a full disk they may use room that is kept from all others, so they
-    /// have to be few.
+    /// Marks writes that lead to space being given back, such as the drop of a container.
+    /// On a full disk they may use space that is reserved for them, so they have to be few.
     #[must_use]
     pub fn for_relief(self, relief: bool) -> WriteBatch {
         WriteBatch { relief, ..self }
@@ -73,7 +72,7 @@ impl WriteBatch {
         self.push(Write::Delete { key: key.into() });
     }
 
-    /// How many writes, counting a key as often as it was written.
+    /// Number of writes, counting a key as often as it was written.
     #[must_use]
     pub fn len(&self) -> usize {
         self.writes.len()
@@ -103,16 +102,16 @@ impl WriteBatch {
         self.writes.push(write);
     }
 
-    /// What makes this batch unfit for every backend, if anything does.
-    pub(crate) fn misfit(&self) -> Option<Misfit> {
-        self.writes.iter().find_map(Misfit::of)
+    /// The first write that no backend can take, if there is one.
+    pub(crate) fn invalid_write(&self) -> Option<InvalidWrite> {
+        self.writes.iter().find_map(InvalidWrite::of)
     }
 }
 
-/// Why a write cannot be taken. A mistake in the caller, so it is refused and
-/// reported rather than returned as a value to branch on.
+/// Why a write is invalid. A bug in the caller, so it is refused and logged rather than
+/// returned as a value to branch on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Misfit {
+pub(crate) enum InvalidWrite {
     #[error("empty key")]
     EmptyKey,
     #[error("key of {len} bytes, at most {KEY_BYTES_MAX} fit")]
@@ -123,14 +122,18 @@ pub(crate) enum Misfit {
     ReservedKey,
 }
 
-impl Misfit {
-    fn of(write: &Write) -> Option<Misfit> {
+impl InvalidWrite {
+    fn of(write: &Write) -> Option<InvalidWrite> {
         let (key, value_len) = (write.key(), write.value().map_or(0, Bytes::len));
         match key.first() {
-            None => Some(Misfit::EmptyKey),
-            Some(&RESERVED_PREFIX) => Some(Misfit::ReservedKey),
-            Some(_) if key.len() > KEY_BYTES_MAX => Some(Misfit::KeyTooLong { len: key.len() }),
-            Some(_) if value_len > VALUE_BYTES_MAX => Some(Misfit::ValueTooLong { len: value_len }),
+            None => Some(InvalidWrite::EmptyKey),
+            Some(&RESERVED_PREFIX) => Some(InvalidWrite::ReservedKey),
+            Some(_) if key.len() > KEY_BYTES_MAX => {
+                Some(InvalidWrite::KeyTooLong { len: key.len() })
+            }
+            Some(_) if value_len > VALUE_BYTES_MAX => {
+                Some(InvalidWrite::ValueTooLong { len: value_len })
+            }
             Some(_) => None,
         }
     }
@@ -151,19 +154,19 @@ mod tests {
 
     #[test]
     fn writes_that_no_backend_can_take_are_named() {
-        let misfit = |key: &[u8], value: usize| {
+        let invalid_write = |key: &[u8], value: usize| {
             let mut batch = WriteBatch::new();
             batch.put("fine", "");
             batch.put(Bytes::copy_from_slice(key), vec![0; value]);
-            batch.misfit()
+            batch.invalid_write()
         };
-        assert_eq!(misfit(b"", 0), Some(Misfit::EmptyKey));
-        assert_eq!(misfit(b"\xFF", 0), Some(Misfit::ReservedKey));
-        assert_eq!(misfit(b"\xFE\xFF", 0), None);
-        assert_eq!(misfit(&vec![1; KEY_BYTES_MAX], 0), None);
+        assert_eq!(invalid_write(b"", 0), Some(InvalidWrite::EmptyKey));
+        assert_eq!(invalid_write(b"\xFF", 0), Some(InvalidWrite::ReservedKey));
+        assert_eq!(invalid_write(b"\xFE\xFF", 0), None);
+        assert_eq!(invalid_write(&vec![1; KEY_BYTES_MAX], 0), None);
         let len = KEY_BYTES_MAX + 1;
-        assert_eq!(misfit(&vec![1; len], 0), Some(Misfit::KeyTooLong { len }));
+        assert_eq!(invalid_write(&vec![1; len], 0), Some(InvalidWrite::KeyTooLong { len }));
         let len = VALUE_BYTES_MAX + 1;
-        assert_eq!(misfit(b"k", len), Some(Misfit::ValueTooLong { len }));
+        assert_eq!(invalid_write(b"k", len), Some(InvalidWrite::ValueTooLong { len }));
     }
 }

@@ -1,47 +1,49 @@
-//! The queue between submitters and an engine, and the one who carries it.
+//! Group commit: the queue between submitters and an engine, and its leader.
 //!
-//! All backends share this code, so that joining, ordering, breaking of streams
-//! and failing mean the same everywhere. At any time at most one thread *carries*:
-//! it takes what waits, joins it into one engine batch, has the engine make that
-//! durable and visible, resolves the tickets in order, and goes on until nothing
-//! waits. While it is busy the next group gathers; that is the whole of group
-//! commit, no timer is involved.
+//! All backends share this code, so that merging, ordering, breaking of sessions and
+//! failing mean the same everywhere. At any time at most one thread is the *leader*: it
+//! takes what waits, merges it into one engine batch, has the engine make that durable and
+//! visible, resolves the tickets in order, and continues until nothing waits. While it is
+//! busy the next group gathers; that is all of group commit, there is no timer.
 //!
-//! Who carries differs: a slow engine gets a thread of its own
-//! ([`Carrier::Thread`]), a fast one is carried by whoever submits
-//! ([`Carrier::Submitter`]), which spares a thread and two context switches.
+//! Who leads depends on the backend: a slow engine gets a thread of its own
+//! ([`Leader::Thread`]), with a fast one the submitter leads
+//! ([`Leader::Submitter`]), which saves a thread and two context switches.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::sync::atomic::{AtomicU8, AtomicU64, AtomicUsize, Ordering};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use bytes::Bytes;
+use runtime::Condvar;
 
-use crate::{CommitStatus, Counters, Resolver, StorageError, Stream, Ticket, Write, WriteBatch};
+use crate::{
+    CommitStatus, Counters, Resolver, StorageError, Ticket, Write, WriteBatch, WriteSession,
+};
 
 #[cfg(test)]
 mod tests;
 
-/// Submissions joined into one engine batch at most. Past a few hundred the sync
-/// is spread so thinly that more only adds delay.
+/// Submissions merged into one engine batch at most. Past a few hundred the sync is
+/// amortised so well that more only adds delay.
 const GROUP_BATCHES_MAX: usize = 1_024;
 
-/// Bytes joined into one engine batch at most, except for a single submission
+/// Bytes merged into one engine batch at most, except for a single submission
 /// that is larger: a small part of a memtable, so that a group cannot overfill it.
 const GROUP_BYTES_MAX: usize = 4 << 20;
 
-/// Bytes that may wait. Above it submitters block: the disk is the bottleneck
-/// then, and a longer queue would only add memory and delay.
+/// Bytes that may wait. Above it submitters block (backpressure): the disk is the
+/// bottleneck then, and a longer queue would only add memory and delay.
 const QUEUE_BYTES_MAX: usize = 16 << 20;
 
-/// Submissions joined: the last write of every key, `None` for a delete.
-pub(crate) type Joined = BTreeMap<Bytes, Option<Bytes>>;
+/// Submissions merged: the last write of every key, `None` for a delete.
+pub(crate) type MergedBatch = BTreeMap<Bytes, Option<Bytes>>;
 
-/// What a backend has to bring along.
+/// What a backend provides.
 pub(crate) trait Engine: Send + fmt::Debug {
-    /// Asks for room for `bytes` before anything is written, so that what is refused is
-    /// surely not there. With `relief` for writes that lead to space being given back.
+    /// Asks for disk space for `bytes` before anything is written, so that what is refused
+    /// is surely not written. With `relief` for writes that lead to space being given back.
     ///
     /// # Errors
     /// [`StorageError::Full`] leaves the engine as it was: the next call asks again.
@@ -50,9 +52,9 @@ pub(crate) trait Engine: Send + fmt::Debug {
     /// Makes all of `writes` durable, all or nothing, and then visible.
     ///
     /// # Errors
-    /// After [`StorageError::Full`] the engine can go on: what became of the writes is not
-    /// known now, but settled before anything else is committed.
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError>;
+    /// After [`StorageError::Full`] the engine can continue: whether the writes are there
+    /// is not known yet, but settled before anything else is committed.
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError>;
 
     /// How often one commit waits for the disk.
     fn syncs_per_commit(&self) -> u64;
@@ -62,23 +64,23 @@ pub(crate) trait Engine: Send + fmt::Debug {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Carrier {
+pub(crate) enum Leader {
     Submitter,
     Thread,
 }
 
 pub(crate) struct Committer<E> {
     queue: Mutex<Queue>,
-    /// Something waits, or the end has come.
+    /// Something waits, or the store is closing.
     work: Condvar,
-    /// There is room again, or nobody carries any more.
+    /// There is space in the queue again, or the leader has gone.
     progress: Condvar,
     engine: Mutex<E>,
-    /// The most bytes for which there was no room since anybody last got some; 0 when the
-    /// last one got what it asked for.
+    /// The largest request for disk space that was refused since one was last granted; 0
+    /// when the last one was granted.
     refused_bytes: AtomicUsize,
     totals: Totals,
-    carrier: Carrier,
+    leader: Leader,
 }
 
 #[derive(Debug)]
@@ -86,8 +88,8 @@ struct Queue {
     waiting: VecDeque<Submission>,
     bytes: usize,
     state: State,
-    carried: bool,
-    /// Someone has set out to end the engine.
+    has_leader: bool,
+    /// Someone has begun to close the engine.
     ended: bool,
 }
 
@@ -105,7 +107,7 @@ struct Submission {
     resolver: Resolver,
 }
 
-/// Whether and why a stream is broken.
+/// Whether and why a session is broken.
 #[derive(Clone, Debug, Default)]
 struct Breach(Arc<AtomicU8>);
 
@@ -123,7 +125,7 @@ impl Breach {
         self.0.fetch_max(why, Ordering::AcqRel);
     }
 
-    /// What becomes of submissions to a stream that is broken.
+    /// The status of submissions to a broken session.
     fn outcome(&self) -> Option<CommitStatus> {
         match self.0.load(Ordering::Acquire) {
             Breach::NONE => None,
@@ -144,12 +146,12 @@ struct Totals {
 }
 
 impl<E: Engine> Committer<E> {
-    pub(crate) fn new(engine: E, carrier: Carrier) -> Arc<Committer<E>> {
+    pub(crate) fn new(engine: E, leader: Leader) -> Arc<Committer<E>> {
         let queue = Queue {
             waiting: VecDeque::new(),
             bytes: 0,
             state: State::Open,
-            carried: false,
+            has_leader: false,
             ended: false,
         };
         Arc::new(Committer {
@@ -159,21 +161,21 @@ impl<E: Engine> Committer<E> {
             engine: Mutex::new(engine),
             refused_bytes: AtomicUsize::new(0),
             totals: Totals::default(),
-            carrier,
+            leader,
         })
     }
 
-    /// The body of the carrying thread. Returns when the store is closed or has
+    /// The body of the committer thread. Returns when the store is closed or has
     /// failed, and nothing waits any more.
     pub(crate) fn run(&self) {
         while self.await_work() {
-            self.carry();
+            self.lead();
         }
     }
 
-    /// Whether there is room for writes, and the engine still takes any. One who was
-    /// refused room need not come back, so the engine is asked again, for as much: less
-    /// than that says nothing about the writes that were refused.
+    /// Whether the disk has space for writes, and the engine still takes any. A refused
+    /// writer need not come back, so the engine is asked again, for as much: less than that
+    /// says nothing about the writes that were refused.
     pub(crate) fn health(&self) -> Result<(), StorageError> {
         self.alive()?;
         let bytes = self.refused_bytes.load(Ordering::Acquire);
@@ -185,13 +187,13 @@ impl<E: Engine> Committer<E> {
         })
     }
 
-    /// Asks the engine for room. Nothing while it is busy.
+    /// Asks the engine for disk space. `None` while it is busy.
     pub(crate) fn probe(&self, bytes: usize) -> Option<Result<(), StorageError>> {
         let engine = self.engine.try_lock().ok()?;
         Some(self.ask_for_room(engine, bytes, false))
     }
 
-    /// Does something with the engine between two commits.
+    /// Runs `work` on the engine between two commits.
     pub(crate) fn with_engine<T>(&self, work: impl FnOnce(&mut E) -> T) -> T {
         work(&mut self.engine())
     }
@@ -205,7 +207,7 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Refuses what comes from now on, with `detail` as the reason to report.
+    /// Refuses everything from now on, with `detail` as the reported reason.
     pub(crate) fn fail(&self, detail: String) {
         let refused = self.queue().fail(detail);
         self.work.notify_all();
@@ -213,24 +215,24 @@ impl<E: Engine> Committer<E> {
         resolve_all(refused, CommitStatus::Refused);
     }
 
-    /// Waits for what was submitted, then ends the engine. Idempotent.
+    /// Waits for what was submitted, then closes the engine. Idempotent.
     pub(crate) fn close(&self) -> Result<(), StorageError> {
         let first = self.queue().close();
         self.work.notify_all();
         self.progress.notify_all();
-        if self.carrier == Carrier::Submitter {
-            self.carry();
+        if self.leader == Leader::Submitter {
+            self.lead();
         }
         let failure = self.await_idle();
         let ended = if first { self.engine().close() } else { Ok(()) };
         failure.map_or(ended, |detail| Err(StorageError::Failed { detail }))
     }
 
-    /// Has the engine commit nothing, and so publish its state anew.
+    /// Commits an empty batch, so that the engine publishes its state again.
     pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
         self.alive()?;
         let guard = PanicGuard { committer: self };
-        let committed = self.engine().commit(&Joined::new());
+        let committed = self.engine().commit(&MergedBatch::new());
         std::mem::forget(guard);
         committed.inspect_err(|error| {
             if !matches!(error, StorageError::Full { .. }) {
@@ -251,13 +253,12 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Takes a submission in, or gives its resolver back when the store no longer
-    /// takes any.
+    /// Queues a submission, or returns it when the store no longer takes any.
     fn enqueue(&self, submission: Submission) -> Result<(), Submission> {
         let bytes = submission.batch.bytes();
         let mut queue = self.queue();
         while queue.state == State::Open && !queue.has_room(bytes) {
-            queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.progress.wait(&self.queue, queue);
         }
         if queue.state != State::Open {
             return Err(submission);
@@ -273,16 +274,16 @@ impl<E: Engine> Committer<E> {
     fn await_work(&self) -> bool {
         let mut queue = self.queue();
         while queue.waiting.is_empty() && queue.state == State::Open {
-            queue = self.work.wait(queue).unwrap_or_else(PoisonError::into_inner);
+            queue = self.work.wait(&self.queue, queue);
         }
         !queue.waiting.is_empty()
     }
 
-    /// Waits until nothing waits and nobody carries; the failure, if there was one.
+    /// Waits until the queue is empty and has no leader; returns the failure, if there was one.
     fn await_idle(&self) -> Option<String> {
         let mut queue = self.queue();
-        while queue.carried || !queue.waiting.is_empty() {
-            queue = self.progress.wait(queue).unwrap_or_else(PoisonError::into_inner);
+        while queue.has_leader || !queue.waiting.is_empty() {
+            queue = self.progress.wait(&self.queue, queue);
         }
         match &queue.state {
             State::Failed { detail } => Some(detail.clone()),
@@ -290,9 +291,9 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// Carries until nothing waits, unless someone else does already.
-    fn carry(&self) {
-        if !self.queue().start_carrying() {
+    /// Leads until nothing waits, unless there is a leader already.
+    fn lead(&self) {
+        if !self.queue().take_the_lead() {
             return;
         }
         let guard = PanicGuard { committer: self };
@@ -310,15 +311,15 @@ impl<E: Engine> Committer<E> {
 
     fn commit(&self, group: Vec<Submission>) {
         let mut group = self.admit(group);
-        let joined = join(&mut group);
-        let committed = if joined.is_empty() { Ok(()) } else { self.engine().commit(&joined) };
+        let merged = merge(&mut group);
+        let committed = if merged.is_empty() { Ok(()) } else { self.engine().commit(&merged) };
         match committed {
             Ok(()) => {
-                self.count(group.len(), &joined);
+                self.count(group.len(), &merged);
                 resolve_all(group, CommitStatus::Durable);
             }
             Err(error @ StorageError::Full { .. }) => {
-                self.note_refusal(joined_bytes(&joined), &error);
+                self.note_refusal(merged_bytes(&merged), &error);
                 resolve_all(group, CommitStatus::Unknown);
             }
             Err(error) => {
@@ -330,9 +331,9 @@ impl<E: Engine> Committer<E> {
         }
     }
 
-    /// What may be committed of a group. Turned away are those whose stream broke while
-    /// they waited, and those for whom there is no room; the others are asked about again
-    /// then, for they may be what makes room.
+    /// The part of a group that may be committed. Submissions whose session broke while
+    /// they waited are turned away, and so are those for which there is no space; the
+    /// others are then asked about again, for they may be what frees space.
     fn admit(&self, group: Vec<Submission>) -> Vec<Submission> {
         let group = unbroken(group);
         let bytes = |group: &[Submission]| group.iter().map(|one| one.batch.bytes()).sum();
@@ -366,7 +367,7 @@ impl<E: Engine> Committer<E> {
         let room = engine.admit(bytes, relief);
         drop(engine);
         match &room {
-            // What a modest one gets says nothing about the others.
+            // What a relief write gets says nothing about the others.
             Ok(()) if relief => {}
             Ok(()) => self.note_room(),
             Err(error @ StorageError::Full { .. }) => self.note_refusal(bytes, error),
@@ -375,14 +376,14 @@ impl<E: Engine> Committer<E> {
         room
     }
 
-    /// Tells people once that there is no room.
+    /// Logs once that there is no space.
     fn note_refusal(&self, bytes: usize, error: &StorageError) {
         if self.refused_bytes.fetch_max(bytes.max(1), Ordering::AcqRel) == 0 {
             tracing::error!(%error, "writes are refused until there is room");
         }
     }
 
-    /// Tells people once that there is room again.
+    /// Logs once that there is space again.
     fn note_room(&self) {
         if self.refused_bytes.swap(0, Ordering::AcqRel) != 0 {
             tracing::info!("there is room again, writes go on");
@@ -394,12 +395,12 @@ impl<E: Engine> Committer<E> {
         resolve_all(group, if full { CommitStatus::Full } else { CommitStatus::Refused });
     }
 
-    fn count(&self, batches: usize, joined: &Joined) {
-        let bytes = joined_bytes(joined);
+    fn count(&self, batches: usize, merged: &MergedBatch) {
+        let bytes = merged_bytes(merged);
         self.totals.batches_durable.fetch_add(batches as u64, Ordering::Relaxed);
-        self.totals.keys.fetch_add(joined.len() as u64, Ordering::Relaxed);
+        self.totals.keys.fetch_add(merged.len() as u64, Ordering::Relaxed);
         self.totals.bytes.fetch_add(bytes as u64, Ordering::Relaxed);
-        if !joined.is_empty() {
+        if !merged.is_empty() {
             self.totals.commits.fetch_add(1, Ordering::Relaxed);
             self.totals.syncs.fetch_add(self.engine().syncs_per_commit(), Ordering::Relaxed);
         }
@@ -425,19 +426,19 @@ impl<E: fmt::Debug> fmt::Debug for Committer<E> {
 }
 
 impl Queue {
-    /// A submission larger than the whole queue is let in when it is alone.
+    /// A submission larger than the whole queue is accepted when it is alone.
     fn has_room(&self, bytes: usize) -> bool {
         self.waiting.is_empty() || self.bytes + bytes <= QUEUE_BYTES_MAX
     }
 
-    fn start_carrying(&mut self) -> bool {
-        let free = !self.carried && !self.waiting.is_empty();
-        self.carried |= free;
+    fn take_the_lead(&mut self) -> bool {
+        let free = !self.has_leader && !self.waiting.is_empty();
+        self.has_leader |= free;
         free
     }
 
-    /// Takes the next group; an empty one means that the carrier may go, which is
-    /// recorded under the same lock, so that nothing is left behind uncarried.
+    /// Takes the next group; an empty one means that the leader may go, which is
+    /// recorded under the same lock, so that nothing is left without a leader.
     fn take_group(&mut self) -> Vec<Submission> {
         let (mut count, mut bytes) = (0, 0);
         for submission in self.waiting.iter().take(GROUP_BATCHES_MAX) {
@@ -449,11 +450,11 @@ impl Queue {
         }
         let group: Vec<Submission> = self.waiting.drain(..count).collect();
         self.bytes -= group.iter().map(|submission| submission.batch.bytes()).sum::<usize>();
-        self.carried = !group.is_empty();
+        self.has_leader = !group.is_empty();
         group
     }
 
-    /// Takes nothing more. Whether this is the first time.
+    /// Takes nothing more. Returns whether this is the first call.
     fn close(&mut self) -> bool {
         if self.state == State::Open {
             self.state = State::Closed;
@@ -461,7 +462,7 @@ impl Queue {
         !std::mem::replace(&mut self.ended, true)
     }
 
-    /// Takes out all that waits: it will never be written.
+    /// Takes out everything that waits: it will never be written.
     fn fail(&mut self, detail: String) -> Vec<Submission> {
         if !matches!(self.state, State::Failed { .. }) {
             self.state = State::Failed { detail };
@@ -471,34 +472,34 @@ impl Queue {
     }
 }
 
-/// Fails the store when its carrier unwinds, so that nobody waits for a thread
-/// that is no more. The group in hand resolves as unknown by being dropped.
+/// Fails the store when its leader panics, so that no one waits for a dead thread. The
+/// current group resolves as unknown by being dropped.
 struct PanicGuard<'a, E: Engine> {
     committer: &'a Committer<E>,
 }
 
 impl<E: Engine> Drop for PanicGuard<'_, E> {
     fn drop(&mut self) {
-        self.committer.queue().carried = false;
+        self.committer.queue().has_leader = false;
         self.committer.fail("the committer panicked".to_owned());
     }
 }
 
 /// The last write of every key over all submissions, in order.
-fn join(group: &mut [Submission]) -> Joined {
-    let mut joined = Joined::new();
+fn merge(group: &mut [Submission]) -> MergedBatch {
+    let mut merged = MergedBatch::new();
     for submission in group {
         for write in std::mem::take(&mut submission.batch).into_writes() {
             match write {
-                Write::Put { key, value } => joined.insert(key, Some(value)),
-                Write::Delete { key } => joined.insert(key, None),
+                Write::Put { key, value } => merged.insert(key, Some(value)),
+                Write::Delete { key } => merged.insert(key, None),
             };
         }
     }
-    joined
+    merged
 }
 
-/// Turns away what waited behind a submission of its stream that was not written.
+/// Turns away what waited after a submission of its session that was not written.
 fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
     let whole = |one: Submission| match one.breach.outcome() {
         None => Some(one),
@@ -510,8 +511,8 @@ fn unbroken(group: Vec<Submission>) -> Vec<Submission> {
     group.into_iter().filter_map(whole).collect()
 }
 
-fn joined_bytes(joined: &Joined) -> usize {
-    joined.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
+fn merged_bytes(merged: &MergedBatch) -> usize {
+    merged.iter().map(|(key, value)| key.len() + value.as_ref().map_or(0, Bytes::len)).sum()
 }
 
 fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
@@ -521,18 +522,18 @@ fn resolve_all(group: Vec<Submission>, outcome: CommitStatus) {
     }
 }
 
-/// A stream into a [`Committer`].
-pub(crate) struct CommitterStream<E> {
+/// A session of a [`Committer`].
+pub(crate) struct CommitterSession<E> {
     committer: Arc<Committer<E>>,
     breach: Breach,
-    /// Broken at this end: what was taken in before is written all the same.
+    /// Broken on the submitter's side: what was accepted before is written all the same.
     refused: bool,
 }
 
-impl<E: Engine> CommitterStream<E> {
-    pub(crate) fn new(committer: &Arc<Committer<E>>) -> CommitterStream<E> {
+impl<E: Engine> CommitterSession<E> {
+    pub(crate) fn new(committer: &Arc<Committer<E>>) -> CommitterSession<E> {
         let (committer, breach) = (Arc::clone(committer), Breach::default());
-        CommitterStream { committer, breach, refused: false }
+        CommitterSession { committer, breach, refused: false }
     }
 
     fn refuse(&mut self) -> Ticket {
@@ -541,7 +542,7 @@ impl<E: Engine> CommitterStream<E> {
     }
 }
 
-impl<E: Engine> Stream for CommitterStream<E> {
+impl<E: Engine> WriteSession for CommitterSession<E> {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         runtime::may_wait();
         if let Some(outcome) = self.breach.outcome() {
@@ -550,8 +551,8 @@ impl<E: Engine> Stream for CommitterStream<E> {
         if self.refused {
             return self.refuse();
         }
-        if let Some(misfit) = batch.misfit() {
-            tracing::error!(%misfit, "a batch that no store can take was refused");
+        if let Some(error) = batch.invalid_write() {
+            tracing::error!(%error, "a batch that no store can take was refused");
             return self.refuse();
         }
         let (resolver, ticket) = Ticket::pending();
@@ -559,15 +560,15 @@ impl<E: Engine> Stream for CommitterStream<E> {
         if self.committer.enqueue(submission).is_err() {
             return self.refuse();
         }
-        if self.committer.carrier == Carrier::Submitter {
-            self.committer.carry();
+        if self.committer.leader == Leader::Submitter {
+            self.committer.lead();
         }
         ticket
     }
 }
 
-impl<E> fmt::Debug for CommitterStream<E> {
+impl<E> fmt::Debug for CommitterSession<E> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CommitterStream").field("breach", &self.breach).finish_non_exhaustive()
+        f.debug_struct("CommitterSession").field("breach", &self.breach).finish_non_exhaustive()
     }
 }

@@ -6,16 +6,15 @@ use bytes::Bytes;
 
 use crate::{Chunk, Direction, KeyRange, ScanLimit, StorageError, Ticket, WriteBatch};
 
-/// One open store. Handed around as `Arc<dyn Store>`.
+/// One open store. Shared as `Arc<dyn Store>`.
 pub trait Store: Send + Sync + fmt::Debug {
-    /// Opens an ordered stream of submissions. One sequencer owns one stream;
-    /// there is no order between streams.
-    fn stream(&self) -> Box<dyn Stream>;
+    /// Opens a write session, an ordered series of submissions. One sequencer owns one session;
+    /// there is no order between sessions.
+    fn write_session(&self) -> Box<dyn WriteSession>;
 
-    /// A snapshot of what is durable at this moment. Short-lived by design: the
-    /// engine keeps every version that any view could still ask for. A backup is the
-    /// one reader that takes as long as it takes, and must end before the store is
-    /// closed.
+    /// A snapshot of what is durable at this moment. Short-lived by design: the engine
+    /// keeps every version that any view could still ask for. A backup is the one reader
+    /// that takes as long as it needs, and must end before the store is closed.
     ///
     /// # Errors
     /// When the store is closed.
@@ -30,77 +29,78 @@ pub trait Store: Send + Sync + fmt::Debug {
     /// [`StorageError::Failed`] or [`StorageError::Closed`].
     fn health(&self) -> Result<(), StorageError>;
 
-    /// Reads everything there is, so that damage shows now and not at the next
-    /// unlucky read. Takes as long as reading the whole store takes.
+    /// Reads everything, so that damage shows now and not at the next unlucky read. Takes
+    /// as long as reading the whole store takes.
     ///
     /// # Errors
     /// The first damage found.
     fn verify(&self) -> Result<VerifyReport, StorageError>;
 
-    /// Bytes of the files that hold rows, also of rows that are deleted or replaced but
-    /// not let go yet; none where there are no files.
+    /// Bytes of the files that hold rows, including rows that are deleted or replaced but
+    /// not reclaimed yet; zero where there are no files.
     ///
     /// # Errors
     /// When the store is closed.
     fn table_bytes(&self) -> Result<u64, StorageError>;
 
-    /// Gives up what can be given up of `range` at once, whole files where there are
-    /// such, instead of key by key. For keys that nobody reads or writes any more.
+    /// Drops what can be dropped of `range` at once, whole files where possible, instead of
+    /// key by key. For keys that are no longer read or written.
     ///
-    /// Any part of the range may be left, in values that had been replaced or deleted
-    /// before: **whoever calls this deletes what a view taken afterwards still shows.**
-    /// Outside the range nothing changes, and neither does what earlier views show. Waits for a running compaction, so never to be
-    /// called on an async worker.
+    /// Any part of the range may be left, with values that had been replaced or deleted
+    /// before: **the caller deletes what a view taken afterwards still shows.** Outside the
+    /// range nothing changes, and neither does what earlier views show. Waits for a running
+    /// compaction, so never to be called on an async worker.
     ///
     /// # Errors
     /// When the store is closed or its files cannot be changed.
     fn discard(&self, range: &KeyRange) -> Result<(), StorageError>;
 
-    /// Rewrites all files without what was deleted or replaced, so that the disk has the
-    /// space back when this returns, but for what views still hold. Changes nothing that
+    /// Compacts all files, dropping what was deleted or replaced, so that the disk has the
+    /// space back when this returns, except for what views still hold. Changes nothing that
     /// can be read.
     ///
-    /// Takes as long as reading and writing everything takes, and meanwhile room for a
+    /// Takes as long as reading and writing everything takes, and meanwhile space for a
     /// second copy of what is kept. Reads and writes go on, writes until the files that
-    /// come in the meantime are too many. One at a time; closing waits for it. Never to
-    /// be called on an async worker.
+    /// they add are too many. One at a time; closing waits for it. Never to be called on an
+    /// async worker.
     ///
     /// # Errors
     /// When the store is closed or its files cannot be read or written. What could be read
     /// before still can.
     fn compact(&self) -> Result<(), StorageError>;
 
-    /// What had been lost when this store was opened, as far as anybody can tell: after a
-    /// power cut with durability `os`, or because someone accepted it.
+    /// What had been lost when this store was opened, as far as is known: after a power cut
+    /// with durability `os`, or because an operator accepted it.
     fn loss(&self) -> Option<Loss> {
         None
     }
 
-    /// Waits for what was submitted and tidies up so that the next opening is
-    /// quick. Later submissions are refused. Closing twice is fine.
+    /// Waits for what was submitted and cleans up so that the next opening is quick. Later
+    /// submissions are refused. Closing twice is fine.
     ///
     /// # Errors
-    /// When the store had failed, or tidying up did.
+    /// When the store had failed, or cleaning up did.
     fn close(&self) -> Result<(), StorageError>;
 }
 
 /// The submissions of one sequencer, in order.
 ///
-/// A submission that does not become durable breaks the stream: every later one
-/// is refused and surely not written, since it was computed on top of the lost
-/// one. The owner then reads the truth from a view and opens a new stream.
-pub trait Stream: Send + fmt::Debug {
-    /// Hands over a batch. Returns before the batch is durable: the ticket tells.
-    /// Blocks while the queue is full, so never to be called on an async worker.
+/// A submission that does not become durable breaks the session: every later one is refused
+/// and surely not written, since it was computed on top of the lost one. The owner then
+/// reads the durable state from a view and opens a new session.
+pub trait WriteSession: Send + fmt::Debug {
+    /// Hands over a batch. Returns before the batch is durable: the ticket says when it is.
+    /// Blocks while the queue is full (backpressure), so never to be called on an async
+    /// worker.
     ///
     /// An empty batch becomes durable when everything submitted before it has.
     fn submit(&mut self, batch: WriteBatch) -> Ticket;
 }
 
-/// A snapshot. What is committed later never shows.
+/// A snapshot. Later commits never show.
 ///
-/// Keys may be asked for by name on an async worker, as long as they are few; all else may
-/// wait for the disk, so never to be called there ([`runtime::may_wait`]).
+/// A few point lookups may be made on an async worker; everything else may wait for the
+/// disk, so never to be called there ([`runtime::may_wait`]).
 pub trait View: Send + Sync + fmt::Debug {
     /// # Errors
     /// When the data cannot be read or is damaged.
@@ -112,8 +112,8 @@ pub trait View: Send + Sync + fmt::Debug {
     /// When the data cannot be read or is damaged.
     fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StorageError>;
 
-    /// One chunk of `range`, in key order or against it. Goes on with the
-    /// chunk's `rest`.
+    /// One chunk of `range`, in key order or reversed. The scan continues with the chunk's
+    /// `rest`.
     ///
     /// # Errors
     /// When the data cannot be read or is damaged.
@@ -136,11 +136,11 @@ pub enum Durability {
     Os,
 }
 
-/// Writes that were acknowledged and are not there, counted in commits of the store: one
+/// Writes that were acknowledged and are missing, counted in commits of the store: one
 /// commit may hold the writes of several clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Loss {
-    /// The newest commit that is there. Nothing before it is missing.
+    /// The newest commit that was found. Nothing before it is missing.
     pub found: u64,
     /// The newest commit that is known to have been acknowledged; there may have been
     /// later ones that left no trace.
@@ -176,7 +176,7 @@ pub struct Counters {
     pub commits: u64,
     /// Times the committer waited for the disk.
     pub syncs: u64,
-    /// Keys written or deleted, after joining, without the store's own.
+    /// Keys written or deleted, after merging, without the store's own.
     pub keys: u64,
     /// Bytes of those keys and their values.
     pub bytes: u64,

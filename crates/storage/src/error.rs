@@ -1,4 +1,4 @@
-//! What can go wrong at the door, told apart by what to do about it.
+//! What can go wrong at the door, one variant per remedy.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,12 +6,12 @@ use std::path::PathBuf;
 #[derive(Debug, thiserror::Error)]
 #[non_exhaustive]
 pub enum StorageError {
-    /// There is no store at this place. Create one, or correct the path.
+    /// There is no store at this path. Create one, or correct the path.
     #[error("no store at {}: create one first, or correct the path", path.display())]
     NotFound { path: PathBuf },
 
-    /// Something is there already, and creating never overwrites. Open it, or
-    /// choose another place.
+    /// Something is there already, and creating never overwrites. Open it, or choose
+    /// another path.
     #[error("{} already holds files: open it instead, or choose an empty folder", path.display())]
     AlreadyExists { path: PathBuf },
 
@@ -36,8 +36,8 @@ pub enum StorageError {
     )]
     Format { path: PathBuf, found: u32, supported: u32 },
 
-    /// The operating system refused. Often transient or a matter of rights or
-    /// space; correct that and try again.
+    /// The operating system refused. Often transient or a matter of permissions or space;
+    /// correct that and try again.
     #[error("could not {action}")]
     Io {
         action: String,
@@ -45,8 +45,8 @@ pub enum StorageError {
         source: io::Error,
     },
 
-    /// There is no room on the disk. What was stored can be read, and writes go on by
-    /// themselves when there is room again: remove something, or enlarge the disk.
+    /// The disk is full. What was stored can be read, and writes resume by themselves when
+    /// there is space again: remove something, or enlarge the disk.
     #[error("no space left on device: {detail}")]
     Full { detail: String },
 
@@ -55,15 +55,15 @@ pub enum StorageError {
     #[error("the store failed and takes no more writes ({detail}): restart to recover")]
     Failed { detail: String },
 
-    /// A backup that is not whole, or none at all. Use another one.
+    /// A backup that is incomplete, or no backup at all. Use another one.
     #[error("the backup in {} cannot be used: {detail}", path.display())]
     Backup {
         path: PathBuf,
-        /// A box, for a second variant with two strings would make all errors larger.
+        /// Boxed, because a second variant with two strings would make all errors larger.
         detail: Box<str>,
     },
 
-    /// What was begun was told to stop before its end, and left nothing.
+    /// An operation was stopped before its end, and left nothing.
     #[error("stopped before its end; nothing is left of it")]
     Stopped,
 

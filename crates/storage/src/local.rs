@@ -3,19 +3,21 @@
 //! The engine brings the tree, the journal and the snapshots. This module adds
 //! what the door promises beyond them:
 //!
-//! - *Nothing acknowledged is lost in silence.* Before the engine touches a folder
-//!   it is inspected (`inspect.rs`); a commit number in every batch and a witness
-//!   outside the journal tell what must be there.
+//! - *Nothing acknowledged is lost in silence.* Before the engine touches a folder it is
+//!   inspected (`inspect.rs`); a commit number in every batch and a watermark outside the
+//!   journal say what must be there.
 //! - *Views are exact.* A view clones the snapshot that the committer took between
 //!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
 //!   batch while a flush finishes.
-//! - *A full disk is no trap.* Room is asked for before the engine is touched
-//!   (`room.rs`), tables are merged only while there is room (`upkeep.rs`), and an engine
-//!   that met a full disk all the same is opened anew when there is room again.
+//! - *A full disk is no trap.* Disk space is checked before the engine is touched
+//!   (`disk_space.rs`), tables are compacted only while there is space (`upkeep.rs`), and
+//!   an engine that ran into a full disk all the same is reopened when there is space
+//!   again.
 //! - *Creating never opens and opening never creates.* Opening to read writes nothing
 //!   (`read_only.rs`).
 
 pub(crate) mod decode;
+mod disk_space;
 mod engine;
 pub(crate) mod files;
 mod format;
@@ -24,12 +26,11 @@ mod journal;
 mod read_only;
 mod record;
 mod recover;
-mod room;
 mod salvage;
 mod tables;
 mod upkeep;
 mod view;
-mod witness;
+mod watermark;
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -38,29 +39,29 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use runtime::{Runtime, TaskHandle};
 
+pub use self::disk_space::RESERVE;
+use self::disk_space::{DiskSpace, MERGE_BYTES_MAX};
 use self::engine::{Handles, LocalEngine, Published};
 use self::format::Format;
 pub use self::read_only::open_read_only;
 use self::recover::Recovery;
-pub use self::room::RESERVE;
-use self::room::{MERGE_BYTES_MAX, Room};
 use self::upkeep::Upkeep;
-use self::witness::Witness;
-use crate::committer::{Carrier, Committer, CommitterStream};
+use self::watermark::WatermarkFile;
+use crate::committer::{Committer, CommitterSession, Leader};
 use crate::{
-    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, Stream,
-    VerifyReport, View,
+    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, VerifyReport,
+    View, WriteSession,
 };
 
 /// The engine's number of the one keyspace that holds all data.
 const DATA_KEYSPACE: u64 = 1;
 const DATA_FOLDER: &str = "keyspaces/1";
 
-/// Bytes of a range from which on rewriting the store without it is considered.
+/// Bytes of a range above which compacting the store without it is considered.
 const GARBAGE_BYTES_MIN: u64 = 1 << 20;
 
-/// One part in so many of the tables that a range must be for that: a rewrite then moves
-/// at most three bytes for each that it frees.
+/// The range must be at least one part in four of the tables for that: compacting then
+/// moves at most three bytes for each that it frees.
 const GARBAGE_PART: u64 = 4;
 
 /// How a local store behaves. Plain data; the defaults suit a laptop.
@@ -86,16 +87,16 @@ pub struct LocalConfig {
     /// Threads of the engine, which flush, 1 by default. Tables are merged by another.
     pub worker_threads: usize,
 
-    /// Bytes that the store may take on its disk, for tests of a full one. The disk itself
+    /// Bytes that the store may take on its disk, for tests of a full disk. The disk itself
     /// is the limit by default.
     pub disk_bytes_max: Option<u64>,
 
-    /// Bytes that are kept from everybody, so that a start and a drop find room on a disk
-    /// that others have filled; less on a small disk. None by default.
+    /// Bytes held in reserve, so that a start and a drop find space on a disk that others
+    /// have filled; less on a small disk. None by default.
     pub reserve_bytes: u64,
 
-    /// Opens a store although acknowledged writes are known to be missing, or
-    /// although nobody can tell. Off by default: a person has to decide this.
+    /// Opens a store although acknowledged writes are known to be missing, or although that
+    /// cannot be determined. Off by default: a person has to decide this.
     pub accept_lost_writes: bool,
 }
 
@@ -127,9 +128,10 @@ pub fn create(
     if !files::list(path)?.is_empty() {
         return Err(StorageError::AlreadyExists { path: path.to_owned() });
     }
-    Witness::create(path)?;
+    WatermarkFile::create(path)?;
     engine::create(path, &config)?;
-    // The engine syncs what is in the folders that it makes, but not that they are there.
+    // The engine syncs what is in the folders that it creates, but not the folders' own
+    // names.
     files::sync_folder(&path.join("keyspaces"))?;
     Format::describe(path, &engine::fixed_files(path)?)?.save(path)?;
     files::sync_folders(path)?;
@@ -151,12 +153,12 @@ pub fn open(
     Format::load(path)?.check_fixed_files(path)?;
     let recovery = Recovery::of(path, config.accept_lost_writes)?.perform()?;
     let Recovery { commit, loss, .. } = recovery;
-    let witness = Witness::open(path, config.durability)?;
+    let watermark = WatermarkFile::open(path, config.durability)?;
     let published = Arc::new(Published::new(path));
-    let room = Room::new(path, config.disk_bytes_max, config.reserve_bytes);
-    let upkeep = Arc::new(Upkeep::new(room));
+    let disk = DiskSpace::new(path, config.disk_bytes_max, config.reserve_bytes);
+    let upkeep = Arc::new(Upkeep::new(disk));
     let engine =
-        guarded(path, || LocalEngine::open(&published, &upkeep, commit, witness, config))??;
+        guarded(path, || LocalEngine::open(&published, &upkeep, commit, watermark, config))??;
     LocalStore::start((published, upkeep), engine, lock, loss, runtime)
 }
 
@@ -168,7 +170,7 @@ pub fn open(
 pub fn destroy(path: &Path) -> Result<(), StorageError> {
     let lock = match lock(path) {
         Ok(lock) => Some(lock),
-        // A creation that was interrupted leaves a witness and no format.
+        // A creation that was interrupted leaves a watermark and no format.
         Err(StorageError::Damaged { .. }) => None,
         Err(error) => return Err(error),
     };
@@ -176,10 +178,11 @@ pub fn destroy(path: &Path) -> Result<(), StorageError> {
     std::fs::remove_dir_all(path).map_err(|source| files::during("remove", path, source))
 }
 
-/// Keeps a folder for one handle.
+/// Locks a folder for one handle.
 ///
-/// It is given back explicitly: a process that is being started has copies of all open
-/// files until its program begins, and closing ours alone would leave the lock with it.
+/// The lock is released explicitly: a child process that is being started has copies of all
+/// open files until its program begins, and closing ours alone would leave the lock with
+/// it.
 #[derive(Debug)]
 struct FolderLock(File);
 
@@ -191,8 +194,8 @@ impl Drop for FolderLock {
     }
 }
 
-/// Locks a store for this handle. The file that says what the folder is serves as
-/// the lock, so there is nothing to create.
+/// Locks a store for this handle. The `FORMAT` file serves as the lock, so there is nothing
+/// to create.
 fn lock(path: &Path) -> Result<FolderLock, StorageError> {
     let marker = path.join(format::FILE);
     let file = match File::open(&marker) {
@@ -213,7 +216,7 @@ fn lock(path: &Path) -> Result<FolderLock, StorageError> {
 
 fn not_a_store(path: &Path) -> StorageError {
     let path = path.to_owned();
-    if path.join(witness::FILE).exists() || path.join("keyspaces").exists() {
+    if path.join(watermark::FILE).exists() || path.join("keyspaces").exists() {
         let detail = format!("the file {} is missing, or creation never finished", format::FILE);
         return StorageError::Damaged { path, detail };
     }
@@ -260,11 +263,11 @@ impl LocalStore {
             let started = runtime.tasks.spawn(name, body);
             started.map_err(|source| StorageError::io(format!("start the {name} thread"), source))
         };
-        let committer = Committer::new(engine, Carrier::Thread);
+        let committer = Committer::new(engine, Leader::Thread);
         let (keeper, shown) = (Arc::clone(&upkeep), Arc::clone(&published));
         let merging = spawn("merger", Box::new(move || keeper.run(&shown)))?;
-        let carrier = Arc::clone(&committer);
-        let committing = spawn("committer", Box::new(move || carrier.run())).inspect_err(|_| {
+        let leader = Arc::clone(&committer);
+        let committing = spawn("committer", Box::new(move || leader.run())).inspect_err(|_| {
             upkeep.end();
         })?;
         upkeep.want_merge();
@@ -273,11 +276,11 @@ impl LocalStore {
         Ok(Arc::new(LocalStore { path, loss, published, committer, upkeep, running }))
     }
 
-    /// Whether so much of a range is left that rewriting the store is less work than
-    /// deleting it key by key, and there is room to.
+    /// Whether so much of a range is left that compacting the store is less work than
+    /// deleting it key by key, and there is space for it.
     fn is_worth_rewriting(&self, engine: &Handles, range: &KeyRange) -> Result<bool, StorageError> {
         let tables = self.published.table_bytes()?;
-        if tables > MERGE_BYTES_MAX || self.upkeep.room.free() < engine.merge_needs() {
+        if tables > MERGE_BYTES_MAX || self.upkeep.disk.free() < engine.merge_needs() {
             return Ok(false);
         }
         let enough = (tables / GARBAGE_PART).max(GARBAGE_BYTES_MIN);
@@ -291,7 +294,7 @@ impl LocalStore {
         Ok(bytes >= enough)
     }
 
-    /// Merges all tables, leaving out a range that nobody reads any more.
+    /// Compacts all tables, dropping a range that is no longer read.
     fn rewrite(&self, engine: &Handles, without: Option<&KeyRange>) -> Result<(), StorageError> {
         let needed = engine.merge_needs();
         let merge = || self.upkeep.while_merging(|| engine.merge_tables());
@@ -301,17 +304,17 @@ impl LocalStore {
             None => merge(),
         };
         if let Err(StorageError::Full { .. }) = merged {
-            return Err(self.upkeep.room.full(needed));
+            return Err(self.upkeep.disk.full(needed));
         }
         merged?;
         self.renew(engine)
     }
 
-    /// Lets go of what no view of now on can ask for.
+    /// Releases what no future view can ask for.
     ///
-    /// The engine keeps a deleted row and a replaced table for the oldest snapshot, and
-    /// asks which that is only when it rotates a memtable that has something in it. On
-    /// a quiet store the published snapshot would hold on to both.
+    /// The engine keeps tombstones and replaced tables for the oldest snapshot, and
+    /// determines which that is only when it rotates a memtable that has something in it.
+    /// On an idle store the published snapshot would hold on to both.
     fn renew(&self, engine: &Handles) -> Result<(), StorageError> {
         self.committer.commit_nothing()?;
         engine.flush()
@@ -332,8 +335,8 @@ impl LocalStore {
 }
 
 impl Store for LocalStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(CommitterStream::new(&self.committer))
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(CommitterSession::new(&self.committer))
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -346,8 +349,8 @@ impl Store for LocalStore {
 
     fn health(&self) -> Result<(), StorageError> {
         self.committer.health()?;
-        // Whether it was for want of room is the committer's to find out. While it is busy it
-        // does so by itself.
+        // Whether a full disk is the reason is for the committer to find out. While it is
+        // busy it does so by itself.
         match self.published.check_engine().and_then(|()| self.upkeep.check()) {
             Err(StorageError::Failed { .. }) => self.committer.probe(0).unwrap_or(Ok(())),
             other => other,

@@ -14,11 +14,12 @@ use std::ops::Bound;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock, RwLockReadGuard};
 
 use bytes::Bytes;
+use runtime::{Runtime, TaskHandle};
 
-use crate::committer::{Carrier, Committer, CommitterStream, Engine, Joined};
+use crate::committer::{Committer, CommitterSession, Engine, Leader, MergedBatch};
 use crate::{
-    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, VerifyReport,
-    View,
+    Chunk, Counters, Direction, KeyRange, ScanLimit, StorageError, Store, VerifyReport, View,
+    WriteSession,
 };
 
 /// Makes an empty store. "Durable" means nothing more here than "published".
@@ -27,24 +28,60 @@ pub fn create() -> Arc<dyn Store> {
     create_within(u64::MAX)
 }
 
-/// Makes an empty store that is full at so many bytes of keys and values.
+/// Makes an empty store that is full at `bytes_max` bytes of keys and values.
 #[must_use]
 pub fn create_within(bytes_max: u64) -> Arc<dyn Store> {
     let shared = Arc::new(Shared::default());
     let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max };
-    let committer = Committer::new(engine, Carrier::Submitter);
-    Arc::new(MemoryStore { shared, committer })
+    let committer = Committer::new(engine, Leader::Submitter);
+    Arc::new(MemoryStore { shared, committer, committing: Mutex::default() })
+}
+
+/// Makes an empty store whose committer is a thread, as that of a store on a disk is: what is
+/// submitted is not there before the committer had its turn.
+pub fn create_with_committer(runtime: &Runtime) -> Result<Arc<dyn Store>, StorageError> {
+    let shared = Arc::new(Shared::default());
+    let engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max: u64::MAX };
+    let committer = Committer::new(engine, Leader::Thread);
+    let leader = Arc::clone(&committer);
+    let started = runtime.tasks.spawn("committer", Box::new(move || leader.run()));
+    let started = started.map_err(|source| StorageError::io("start the committer thread", source));
+    let committing = Mutex::new(Some(started?));
+    Ok(Arc::new(MemoryStore { shared, committer, committing }))
 }
 
 #[derive(Debug)]
 struct MemoryStore {
     shared: Arc<Shared>,
     committer: Arc<Committer<MemoryEngine>>,
+    /// The thread of the committer, where it has one.
+    committing: Mutex<Option<TaskHandle>>,
+}
+
+impl MemoryStore {
+    fn stop(&self) -> Result<(), StorageError> {
+        let closed = self.committer.close();
+        let committing = self.committing.lock().unwrap_or_else(PoisonError::into_inner).take();
+        match committing.map_or(Ok(()), TaskHandle::join) {
+            Ok(()) => closed,
+            Err(panicked) => Err(StorageError::Failed { detail: panicked.to_string() }),
+        }
+    }
+}
+
+impl Drop for MemoryStore {
+    fn drop(&mut self) {
+        let has_thread = self.committing.get_mut().is_ok_and(|committing| committing.is_some());
+        // A failing test must not hang: its other threads may have stopped already.
+        if has_thread && !std::thread::panicking() {
+            let _ = self.stop();
+        }
+    }
 }
 
 impl Store for MemoryStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(CommitterStream::new(&self.committer))
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(CommitterSession::new(&self.committer))
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -72,7 +109,7 @@ impl Store for MemoryStore {
         self.committer.alive().map(|()| 0)
     }
 
-    /// Leaves all of it, as it may: what is deleted is gone with the next commit.
+    /// Discards nothing, which is allowed: what is deleted goes with the next commit.
     fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {
         runtime::may_wait();
         self.committer.alive()
@@ -85,7 +122,7 @@ impl Store for MemoryStore {
 
     fn close(&self) -> Result<(), StorageError> {
         runtime::may_wait();
-        self.committer.close()
+        self.stop()
     }
 }
 
@@ -131,7 +168,7 @@ impl Version {
 }
 
 impl Versions {
-    fn publish(&mut self, writes: &Joined) {
+    fn publish(&mut self, writes: &MergedBatch) {
         self.commit += 1;
         for (key, value) in writes {
             let version = Version { commit: self.commit, value: value.clone() };
@@ -173,7 +210,7 @@ struct MemoryEngine {
     bytes_max: u64,
 }
 
-/// The part of a bounded store that is kept for those who make room.
+/// The part of a bounded store that is reserved for relief writes.
 const RELIEF_PART: u64 = 16;
 
 impl Engine for MemoryEngine {
@@ -187,7 +224,7 @@ impl Engine for MemoryEngine {
         Ok(())
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         let mut versions = self.shared.versions.write().unwrap_or_else(PoisonError::into_inner);
         versions.publish(writes);
         let oldest = self.shared.live().keys().next().copied().unwrap_or(versions.commit);
@@ -277,7 +314,7 @@ impl fmt::Debug for MemoryView {
 mod tests {
     use super::*;
 
-    fn joined(writes: &[(&'static str, Option<&'static str>)]) -> Joined {
+    fn merged(writes: &[(&'static str, Option<&'static str>)]) -> MergedBatch {
         writes.iter().map(|(key, value)| (Bytes::from(*key), value.map(Bytes::from))).collect()
     }
 
@@ -285,14 +322,14 @@ mod tests {
     fn versions_go_when_no_view_needs_them() {
         let shared = Arc::new(Shared::default());
         let mut engine = MemoryEngine { shared: Arc::clone(&shared), bytes_max: u64::MAX };
-        engine.commit(&joined(&[("a", Some("1")), ("b", Some("1"))])).unwrap();
+        engine.commit(&merged(&[("a", Some("1")), ("b", Some("1"))])).unwrap();
         let view = MemoryView::open(&shared);
-        engine.commit(&joined(&[("a", Some("2")), ("b", None)])).unwrap();
+        engine.commit(&merged(&[("a", Some("2")), ("b", None)])).unwrap();
         assert_eq!(view.get(b"a").unwrap().as_deref(), Some(b"1".as_slice()));
         assert_eq!(view.get(b"b").unwrap().as_deref(), Some(b"1".as_slice()));
         assert_eq!(shared.versions().keys.values().map(Vec::len).sum::<usize>(), 4);
         drop(view);
-        engine.commit(&joined(&[("c", Some("3"))])).unwrap();
+        engine.commit(&merged(&[("c", Some("3"))])).unwrap();
         assert_eq!(shared.versions().keys.values().map(Vec::len).sum::<usize>(), 2);
         assert!(shared.versions().superseded.is_empty());
     }

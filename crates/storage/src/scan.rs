@@ -46,8 +46,8 @@ impl KeyRange {
         }
     }
 
-    /// The range without the keys that belong to the store itself, which sort
-    /// behind all others; nothing when no key can be in it.
+    /// The range without the keys that belong to the store itself, which sort after all
+    /// others; `None` when no key can be in it.
     pub(crate) fn visible(&self) -> Option<(&[u8], &[u8])> {
         const RESERVED: &[u8] = &[RESERVED_PREFIX];
         let end = self.end.as_deref().map_or(RESERVED, |end| end.min(RESERVED));
@@ -55,7 +55,7 @@ impl KeyRange {
     }
 }
 
-/// The first key behind all keys that begin with `prefix`, if there is one.
+/// The first key after all keys that begin with `prefix`, if there is one.
 fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
     let (last, rest) = prefix.split_last()?;
     match last.checked_add(1) {
@@ -92,8 +92,8 @@ pub struct ScanLimit {
 }
 
 impl ScanLimit {
-    /// Enough to make the cost of a chunk vanish among its rows, few enough to
-    /// stay well below a 2 ms slice of a query thread.
+    /// Enough to make the cost of a chunk negligible, few enough to stay well below a 2 ms
+    /// slice of a query thread.
     pub const ROWS_DEFAULT: usize = 512;
 
     /// Bounds what a scan over large documents holds in memory at a time.
@@ -119,8 +119,8 @@ impl Default for ScanLimit {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Chunk {
     pub rows: Vec<(Bytes, Bytes)>,
-    /// `None` when the range is exhausted: a chunk that stops at its limit looks
-    /// one row further, so nobody asks for an empty rest.
+    /// `None` when the range is exhausted: a chunk that stops at its limit looks one row
+    /// further, so an empty rest is never requested.
     pub rest: Option<KeyRange>,
 }
 

@@ -1,4 +1,4 @@
-//! The promise that a submission's fate will be known.
+//! The promise that the status of a submission will be known.
 //!
 //! A ticket can be awaited, waited for on a thread, or given a callback. It never
 //! hangs: a [`Resolver`] that goes away without an answer, whatever the reason,
@@ -7,22 +7,24 @@
 use std::fmt;
 use std::future::Future;
 use std::pin::Pin;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::task::{Context, Poll, Waker};
 
-/// The fate of a submission.
+use runtime::Condvar;
+
+/// What became of a submission.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum CommitStatus {
     /// Written, and visible in every view taken from now on.
     Durable,
     /// Surely not written.
     Refused,
-    /// There is no room on the disk; surely not written. Writes go on by themselves
-    /// when there is room again.
+    /// The disk is full; surely not written. Writes resume by themselves when there is
+    /// space again.
     Full,
     /// Another owner took over the store; surely not written.
     Fenced,
-    /// May or may not be written. Only reading after a restart tells.
+    /// May or may not be written. Only reading after a restart shows which.
     Unknown,
 }
 
@@ -32,9 +34,9 @@ pub struct Ticket {
     slot: Arc<Slot>,
 }
 
-/// Shows the fate of a submission to someone who does not wait for it.
+/// Shows the status of a submission without waiting for it.
 #[derive(Clone)]
-pub struct Receipt {
+pub struct TicketStatus {
     slot: Arc<Slot>,
 }
 
@@ -100,10 +102,10 @@ impl Ticket {
         self.slot.state().outcome
     }
 
-    /// A second way to look at the outcome, for whoever keeps account of what is pending.
+    /// Another handle to the status, for keeping track of what is pending.
     #[must_use]
-    pub fn receipt(&self) -> Receipt {
-        Receipt { slot: Arc::clone(&self.slot) }
+    pub fn status(&self) -> TicketStatus {
+        TicketStatus { slot: Arc::clone(&self.slot) }
     }
 
     /// Blocks until the outcome is known.
@@ -115,7 +117,7 @@ impl Ticket {
             if let Some(outcome) = state.outcome {
                 return outcome;
             }
-            state = self.slot.resolved.wait(state).expect("no code panics while it holds it");
+            state = self.slot.resolved.wait(&self.slot.state, state);
         }
     }
 
@@ -155,7 +157,7 @@ impl fmt::Debug for Ticket {
     }
 }
 
-impl Receipt {
+impl TicketStatus {
     /// The outcome, if it is known by now.
     #[must_use]
     pub fn outcome(&self) -> Option<CommitStatus> {
@@ -163,9 +165,9 @@ impl Receipt {
     }
 }
 
-impl fmt::Debug for Receipt {
+impl fmt::Debug for TicketStatus {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Receipt").field("outcome", &self.outcome()).finish()
+        f.debug_struct("TicketStatus").field("outcome", &self.outcome()).finish()
     }
 }
 
@@ -176,7 +178,7 @@ impl Resolver {
 }
 
 impl Drop for Resolver {
-    /// Nobody can tell any more. Does nothing to a ticket that has its answer.
+    /// The status can no longer be known. Does nothing to a resolved ticket.
     fn drop(&mut self) {
         self.slot.resolve(CommitStatus::Unknown);
     }

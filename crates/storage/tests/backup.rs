@@ -1,4 +1,4 @@
-//! A backup is a state that really was, and nothing else is taken for one.
+//! A backup is a state that existed, and nothing else is taken for one.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::fs;
@@ -24,7 +24,7 @@ fn stores(folder: &Path) -> [Arc<dyn Store>; 2] {
 }
 
 fn submit(store: &dyn Store, batch: WriteBatch) {
-    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
 }
 
 fn fill(store: &dyn Store, word: &str) {

@@ -1,9 +1,9 @@
-//! Kills a process that writes through the door and looks at what it left.
+//! Kills a process that writes through the door and checks what it left.
 //!
-//! The process tells on its output which batches were acknowledged. After the kill
-//! every one of them must be there and whole, and nothing may be there in half. It
-//! also gives up a range and rewrites the store all the time, which is to harm nobody.
-//! `ORRERY_KILLS` sets how often, `ORRERY_SEED` after how long.
+//! The process prints which batches were acknowledged. After the kill every one of them
+//! must be there completely, and no batch may be there in part. It also discards a range
+//! and compacts the store all the time, which must not harm the rest. `ORRERY_KILLS` sets
+//! how often, `ORRERY_SEED` after how long.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "the writer reports on its output")]
 
@@ -23,11 +23,11 @@ const SEED_DEFAULT: u64 = 20_260_402;
 const WRITERS: u64 = 32;
 const KEYS_PER_BATCH: u64 = 9;
 
-/// Written and given up again and again, between the keys of the writers.
+/// Written and discarded again and again, between the keys of the writers.
 const GARBAGE: &str = "15/x/";
 const GARBAGE_BYTES: u64 = 512 << 10;
 
-/// Said each time that is done.
+/// Printed each time that is done.
 const RECLAIMED: &str = "reclaimed";
 
 /// Set in the process that writes until it is killed.
@@ -54,7 +54,7 @@ fn nothing_acknowledged_is_lost_when_the_process_is_killed() {
     local::create(folder.path(), config, &Runtime::real()).unwrap().close().unwrap();
     let (mut acknowledged, mut reclaimed) = (BTreeMap::new(), 0);
     for kill in 0..kills {
-        // By what was said, not by the clock: the same on every machine. Half of them
+        // By what was printed, not by the clock: the same on every machine. Half of them
         // are killed in what follows the first time that space was given back.
         let enough = (1 + random.next_u64() % 400, kill % 2);
         let mut child = start_writer(folder.path());
@@ -107,14 +107,14 @@ fn write_until_killed(folder: &Path) -> ! {
         .map(|writer| {
             let store = Arc::clone(&store);
             let body = move || {
-                let mut stream = store.stream();
+                let mut session = store.write_session();
                 let first = last_round(store.as_ref(), writer) + 1;
                 for round in first.. {
                     let mut batch = WriteBatch::new();
                     for key in 0..KEYS_PER_BATCH {
                         batch.put(format!("{writer:02}/{key}"), format!("{round:0>40}"));
                     }
-                    assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+                    assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
                     say(&format!("acknowledged {writer} {round}"));
                 }
             };
@@ -141,14 +141,14 @@ fn reclaim_until_killed(store: &dyn Store) {
             for key in 0..GARBAGE_BYTES / 2 / value.len() as u64 {
                 batch.put(format!("{GARBAGE}{half}{key:04}"), value.clone());
             }
-            assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         }
         store.discard(&range).unwrap();
         let all = ScanLimit { rows: usize::MAX, bytes: usize::MAX };
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
         let mut batch = WriteBatch::new();
         left.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         let left = store.view().unwrap().scan(&range, Direction::Forward, all).unwrap();
         assert!(left.rows.is_empty(), "deleted for good");
         if round.is_multiple_of(2) {
@@ -163,9 +163,15 @@ fn check(folder: &Path, acknowledged: &mut BTreeMap<u64, u64>, kill: u64) {
     let store = open(folder);
     for writer in 0..WRITERS {
         let found = last_round(store.as_ref(), writer);
-        let told = acknowledged.insert(writer, found).unwrap_or(0);
-        assert!(found >= told, "kill {kill}: writer {writer} was told {told}, {found} is there");
-        assert!(found <= told + 1, "kill {kill}: writer {writer} has {found}, told {told}");
+        let acknowledged = acknowledged.insert(writer, found).unwrap_or(0);
+        assert!(
+            found >= acknowledged,
+            "kill {kill}: writer {writer} had {acknowledged} acknowledged, {found} is there"
+        );
+        assert!(
+            found <= acknowledged + 1,
+            "kill {kill}: writer {writer} has {found} of {acknowledged} acknowledged"
+        );
     }
     store.verify().unwrap();
     // Half of the time the next writer finds a store that was only dropped open.

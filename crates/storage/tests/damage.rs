@@ -129,7 +129,7 @@ fn write_and_die(task: &str) -> ! {
 }
 
 fn write(store: &dyn Store, rows: &mut BTreeMap<Bytes, Bytes>, number: u32) {
-    assert_eq!(store.stream().submit(batch(rows, number)).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch(rows, number)).wait(), CommitStatus::Durable);
 }
 
 /// A batch that adds, replaces and removes.
@@ -152,7 +152,7 @@ fn batch(rows: &mut BTreeMap<Bytes, Bytes>, number: u32) -> WriteBatch {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Kind {
     Format,
-    Witness,
+    Watermark,
     EngineMarker,
     EngineLock,
     Journal,
@@ -168,7 +168,7 @@ impl Kind {
         let name = file.file_name().unwrap().to_str().unwrap();
         match name {
             "FORMAT" => Kind::Format,
-            "WITNESS" => Kind::Witness,
+            "WITNESS" => Kind::Watermark,
             "version" => Kind::EngineMarker,
             "lock" => Kind::EngineLock,
             _ if name.ends_with(".jnl") => Kind::Journal,
@@ -247,8 +247,8 @@ struct Damage {
 }
 
 impl Damage {
-    /// Kinds of files are drawn before files, so that the small ones get their
-    /// share, and positions from the part that is in use.
+    /// Kinds of files are drawn before files, so that the small ones get their share, and
+    /// positions from the part that is in use.
     fn draw(original: &Original, random: &dyn Random) -> Damage {
         let below = |limit: usize| {
             usize::try_from(random.next_u64() % limit as u64).expect("below a length")
@@ -299,7 +299,8 @@ fn try_damage(original: &Original, damage: &Damage) -> Verdict {
     }
 }
 
-/// Reading alone finds what opening and reading finds, and leaves every file as it is.
+/// Opening for reading finds what opening and reading finds, and leaves every file as it
+/// is.
 fn judge(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
     let before = fingerprint(folder);
     let examined = examine(folder, rows);
@@ -346,7 +347,7 @@ fn judge_open(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
         Ok(false) => return Verdict::RefusedOnRead,
         Err(difference) => return Verdict::SilentLoss(difference),
     }
-    // What was taken for whole must go on working.
+    // A store that was taken for intact must go on working.
     let mut rows = rows.clone();
     write(store.as_ref(), &mut rows, 1_000);
     store.close().unwrap();

@@ -1,9 +1,9 @@
-//! An engine that meets a full disk all the same, because somebody else took the space
-//! between asking for room and writing, is opened anew once there is room.
+//! An engine that runs into a full disk all the same, because another program took the
+//! space between the check and the write, is reopened once there is space.
 //!
-//! A limit to the size of files stands in for the disk: it can be set and lifted at the
-//! very moment, on every machine. The limit is for the whole process, so this is a program
-//! of its own with one test, which runs itself with the signal ignored that comes with it.
+//! A limit on the size of files stands in for the disk: it can be set and lifted at any
+//! moment, on every machine. The limit applies to the whole process, so this is a program
+//! of its own with one test, which runs itself with the limit's signal ignored.
 #![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
@@ -22,7 +22,7 @@ fn submit(store: &dyn Store, key: &str) -> CommitStatus {
     let (mut batch, mut value) = (WriteBatch::new(), vec![0; 10_000]);
     SeededRandom::new(key.len() as u64).fill(&mut value);
     batch.put(key.to_owned(), value);
-    store.stream().submit(batch).wait()
+    store.write_session().submit(batch).wait()
 }
 
 fn limit_files(bytes: Option<u64>) {

@@ -1,9 +1,9 @@
-//! A full disk is no trap: writes are refused with the cause and go on by themselves when
-//! there is room, and what makes room works meanwhile.
+//! A full disk is no trap: writes are refused with the cause and resume by themselves when
+//! there is space, and what frees space works meanwhile.
 //!
 //! The disk is a quota at the door here, the same for every machine; what the engine does
 //! when it meets a disk that others have filled is tested on a real small one, where the
-//! machine allows to mount it.
+//! machine allows mounting it.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
@@ -14,7 +14,8 @@ use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{
-    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Stream, WriteBatch, memory,
+    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, WriteBatch, WriteSession,
+    memory,
 };
 
 const DISK: u64 = 48 << 20;
@@ -44,13 +45,14 @@ fn batch(key: &str, random: &SeededRandom) -> (Bytes, WriteBatch) {
     (value, batch)
 }
 
-/// Writes prefixes in turns until the store is full. What was acknowledged.
+/// Writes prefixes in turns until the store is full. Returns what was acknowledged.
 fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
-    let (random, mut ledger, mut stream) = (SeededRandom::new(7), BTreeMap::new(), store.stream());
+    let (random, mut ledger, mut session) =
+        (SeededRandom::new(7), BTreeMap::new(), store.write_session());
     for at in 0..WRITES_MAX {
         let key = format!("{}{:08x}", prefixes[at % prefixes.len()], at * 0x9E37 % 0xFFFF);
         let (value, batch) = batch(&key, &random);
-        match stream.submit(batch).wait() {
+        match session.submit(batch).wait() {
             CommitStatus::Durable => drop(ledger.insert(key, value)),
             CommitStatus::Full => return ledger,
             other @ (CommitStatus::Refused | CommitStatus::Fenced | CommitStatus::Unknown) => {
@@ -62,7 +64,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
 }
 
 fn submit(store: &dyn Store, key: &str) -> CommitStatus {
-    store.stream().submit(batch(key, &SeededRandom::new(1)).1).wait()
+    store.write_session().submit(batch(key, &SeededRandom::new(1)).1).wait()
 }
 
 fn is_there(store: &dyn Store, ledger: &BTreeMap<String, Bytes>) {
@@ -72,7 +74,7 @@ fn is_there(store: &dyn Store, ledger: &BTreeMap<String, Bytes>) {
     }
 }
 
-/// What a sweep does with a range that nobody reads any more.
+/// What a sweep does with a range that is no longer read.
 fn give_up(store: &dyn Store, range: &KeyRange) {
     store.discard(range).unwrap();
     let mut rest = Some(range.clone());
@@ -82,7 +84,7 @@ fn give_up(store: &dyn Store, range: &KeyRange) {
         drop(view);
         let mut batch = WriteBatch::new().for_relief(true);
         chunk.rows.into_iter().for_each(|(key, _)| batch.delete(key));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
         rest = chunk.rest;
     }
 }
@@ -92,8 +94,8 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     let mut ledger = fill(store.as_ref(), &["a/", "b/"]);
-    // Merges that were under way may have given something back since. New keys, as merges
-    // would make room for old ones again and again.
+    // Compactions in progress may have given something back since. New keys, as compactions
+    // would make space for old ones again and again.
     for round in 0.. {
         let more = fill(store.as_ref(), &[&format!("b/{round}/")]);
         if more.is_empty() {
@@ -108,7 +110,7 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
     assert!(health.to_string().contains("no space left on device"), "{health}");
     is_there(store.as_ref(), &ledger);
 
-    // Whatever is done on the full disk works: a stop, a start, a rewrite.
+    // Everything that is done on the full disk works: a stop, a start, a compaction.
     store.close().unwrap();
     let store = open(folder.path());
     store.compact().unwrap();
@@ -121,7 +123,11 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
 
     let mut mark = WriteBatch::new().for_relief(true);
     mark.put("retired", "a/");
-    assert_eq!(store.stream().submit(mark).wait(), CommitStatus::Durable, "room is kept for it");
+    assert_eq!(
+        store.write_session().submit(mark).wait(),
+        CommitStatus::Durable,
+        "room is kept for it"
+    );
     give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
     ledger.retain(|key, _| !key.starts_with("a/"));
     assert_eq!(submit(store.as_ref(), "d/"), CommitStatus::Durable, "writes go on by themselves");
@@ -136,7 +142,7 @@ fn a_full_store_refuses_goes_on_and_loses_nothing() {
     assert_eq!(left.unwrap().rows, []);
 }
 
-/// A large range goes with the rewrite and not by deletes, which would need room first.
+/// A large range goes by compaction and not by deletes, which would need space first.
 #[test]
 fn a_large_range_needs_no_deletes() {
     let folder = tempfile::tempdir().unwrap();
@@ -148,7 +154,7 @@ fn a_large_range_needs_no_deletes() {
     assert!(deleted < filled / 4, "{deleted} of {filled} keys deleted one by one");
 }
 
-/// Readers and writers meet the engine being opened anew, which empties its journal.
+/// Readers and writers while the engine is reopened, which empties its journal.
 #[test]
 fn views_outlive_and_survive_what_makes_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -159,7 +165,7 @@ fn views_outlive_and_survive_what_makes_room() {
     assert!(view.get(b"first").unwrap().is_some());
     assert!(view.get(ledger.keys().next().unwrap().as_bytes()).unwrap().is_none());
     drop(view);
-    // With the view gone the journal can be emptied, so there is room for more.
+    // Without the view the journal can be emptied, so there is space for more.
     let more = fill(store.as_ref(), &["b/"]);
     println!("{} writes beside a view, {} more without", ledger.len(), more.len());
     assert!(!more.is_empty());
@@ -168,21 +174,21 @@ fn views_outlive_and_survive_what_makes_room() {
 }
 
 #[test]
-fn both_backends_refuse_a_stream_for_want_of_room_alike() {
+fn both_backends_refuse_a_session_for_want_of_room_alike() {
     let folder = tempfile::tempdir().unwrap();
     let local = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     for store in [local, memory::create_within(4 << 20)] {
         fill(store.as_ref(), &["a/"]);
-        let mut stream: Box<dyn Stream> = store.stream();
+        let mut session: Box<dyn WriteSession> = store.write_session();
         let random = SeededRandom::new(2);
-        assert_eq!(stream.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);
-        let behind = WriteBatch::new().for_relief(true);
-        assert_eq!(stream.submit(behind).wait(), CommitStatus::Full, "the stream is broken");
+        assert_eq!(session.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);
+        let later = WriteBatch::new().for_relief(true);
+        assert_eq!(session.submit(later).wait(), CommitStatus::Full, "the session is broken");
         let mut small = WriteBatch::new().for_relief(true);
         small.put("b/2", "2");
-        assert_eq!(store.stream().submit(small).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(small).wait(), CommitStatus::Durable);
         assert_eq!(
-            store.stream().submit(WriteBatch::new()).wait(),
+            store.write_session().submit(WriteBatch::new()).wait(),
             CommitStatus::Durable,
             "a barrier"
         );

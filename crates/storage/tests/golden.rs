@@ -1,6 +1,6 @@
 //! Scripts that run on every backend; any difference between them fails.
 //!
-//! Commands: `submit STREAM [key=value | key]…` (a key alone is deleted), `view NAME`,
+//! Commands: `submit SESSION [key=value | key]…` (a key alone is deleted), `view NAME`,
 //! `drop NAME`, `get VIEW KEY…`, `scan VIEW [start=K] [end=K] [prefix=K] [rows=N]
 //! [bytes=N] [backward]`, `counters`, `verify`, `reopen`, `close`. Keys and values may
 //! hold `\xNN`. Update with `UPDATE_GOLDENFILES=1`.
@@ -15,7 +15,9 @@ use bytes::Bytes;
 use goldenscript::{Argument, Command, Context};
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{Chunk, Direction, KeyRange, ScanLimit, Store, Stream, View, WriteBatch, memory};
+use storage::{
+    Chunk, Direction, KeyRange, ScanLimit, Store, View, WriteBatch, WriteSession, memory,
+};
 use tempfile::TempDir;
 
 #[test]
@@ -63,7 +65,7 @@ struct World {
     name: &'static str,
     folder: Option<TempDir>,
     store: Arc<dyn Store>,
-    streams: BTreeMap<String, Box<dyn Stream>>,
+    sessions: BTreeMap<String, Box<dyn WriteSession>>,
     views: BTreeMap<String, Box<dyn View>>,
 }
 
@@ -79,7 +81,7 @@ impl World {
     }
 
     fn new(name: &'static str, folder: Option<TempDir>, store: Arc<dyn Store>) -> World {
-        World { name, folder, store, streams: BTreeMap::new(), views: BTreeMap::new() }
+        World { name, folder, store, sessions: BTreeMap::new(), views: BTreeMap::new() }
     }
 
     fn run(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
@@ -99,7 +101,7 @@ impl World {
 
     fn submit(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
-        let name = args.next_pos().ok_or("which stream?")?.to_owned();
+        let name = args.next_pos().ok_or("which session?")?.to_owned();
         let mut batch = WriteBatch::new();
         for arg in args {
             match arg {
@@ -108,8 +110,8 @@ impl World {
                 other => return Err(format!("unexpected {other}").into()),
             }
         }
-        let stream = self.streams.entry(name).or_insert_with(|| self.store.stream());
-        Ok(format!("{:?}\n", stream.submit(batch).wait()).to_lowercase())
+        let session = self.sessions.entry(name).or_insert_with(|| self.store.write_session());
+        Ok(format!("{:?}\n", session.submit(batch).wait()).to_lowercase())
     }
 
     fn open_view(&mut self, command: &Command) -> Result<String, Box<dyn Error>> {
@@ -185,9 +187,9 @@ impl World {
         Ok(format!("rows {} bytes {}\n", report.rows, report.bytes))
     }
 
-    /// Memory has nowhere to come back from, so there only the handles go.
+    /// Memory cannot be reopened, so there only the handles go.
     fn reopen(&mut self) -> Result<String, Box<dyn Error>> {
-        self.streams.clear();
+        self.sessions.clear();
         self.views.clear();
         if let Some(folder) = &self.folder {
             self.store.close()?;

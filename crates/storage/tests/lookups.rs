@@ -1,4 +1,4 @@
-//! What finding one row reads from the disk does not grow with the rows around it.
+//! A point lookup does not read more from the disk as rows around it grow.
 #![cfg(target_os = "linux")]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
@@ -24,15 +24,15 @@ fn a_lookup_reads_a_few_blocks() {
     // Nothing stays in so small a cache.
     let config = LocalConfig { cache_bytes: 1, memtable_bytes: 2 << 20, ..LocalConfig::default() };
     let store = local::create(folder.path(), config.clone(), &Runtime::real()).unwrap();
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     for first in (0..ROWS).step_by(usize::try_from(ROWS_PER_BATCH).unwrap()) {
         let mut batch = WriteBatch::new();
         for row in first..first + ROWS_PER_BATCH {
             batch.put(key(row), "value");
         }
-        assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
     }
-    drop(stream);
+    drop(session);
     // The engine would get around to it, sooner or later.
     store.compact().unwrap();
     store.close().unwrap();

@@ -28,7 +28,7 @@ enum Operation {
         backward: bool,
         rows: usize,
     },
-    /// Gives up a range, as its owner has to.
+    /// Discards a range, as its owner has to.
     Discard(KeyRange),
     Compact,
     /// Ends and opens the store again: with a clean stop, or by dropping it.
@@ -37,7 +37,7 @@ enum Operation {
     },
 }
 
-/// Few and short keys, so that operations meet.
+/// Few and short keys, so that operations collide.
 fn key() -> impl Strategy<Value = Bytes> {
     prop::collection::vec(prop::sample::select(&[0_u8, 1, 0x61, 0xFE, 0xFF][..]), 1..4).prop_map(
         |mut key| {
@@ -94,7 +94,7 @@ impl World {
     fn apply(&mut self, operation: &Operation, model: &Model) {
         match operation {
             Operation::Submit(writes) => {
-                let ticket = self.store().stream().submit(batch(writes));
+                let ticket = self.store().write_session().submit(batch(writes));
                 assert_eq!(ticket.wait(), CommitStatus::Durable);
             }
             Operation::Keep => self.kept.push((self.store().view().unwrap(), model.clone())),
@@ -118,7 +118,7 @@ impl World {
         let view = self.store().view().unwrap();
         let left = view.scan(range, Direction::Forward, ScanLimit::rows(usize::MAX)).unwrap();
         let writes: Vec<_> = left.rows.into_iter().map(|(key, _)| (key, None)).collect();
-        let ticket = self.store().stream().submit(batch(&writes));
+        let ticket = self.store().write_session().submit(batch(&writes));
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
 
@@ -197,7 +197,7 @@ fn check_scan(view: &dyn View, range: &KeyRange, backward: bool, rows: usize, mo
     while let Some(range) = rest {
         let chunk = view.scan(&range, direction, ScanLimit::rows(rows)).unwrap();
         assert!(chunk.rows.len() <= rows);
-        assert!(chunk.rest.is_none() || !chunk.rows.is_empty(), "a rest behind no row");
+        assert!(chunk.rest.is_none() || !chunk.rows.is_empty(), "a rest after no row");
         found.extend(chunk.rows);
         rest = chunk.rest;
     }

@@ -1,5 +1,5 @@
-//! A store that is opened for reading stays as it is: every byte, name and time of it.
-//! `damage.rs` holds what is found in damaged ones against what opening finds.
+//! A store that is opened for reading stays as it is: every byte, name and timestamp of it.
+//! `damage.rs` compares what is found in damaged ones with what opening finds.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
@@ -20,11 +20,11 @@ fn fill(store: &dyn Store, numbers: std::ops::Range<u32>) {
     for number in numbers {
         let mut batch = WriteBatch::new();
         batch.put(format!("key {number:04}"), format!("{number} ").repeat(200));
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 }
 
-/// Everything about a folder that somebody could have changed.
+/// Everything about a folder that could have changed.
 fn state(folder: &Path) -> BTreeMap<PathBuf, (Vec<u8>, SystemTime)> {
     let mut found = BTreeMap::new();
     for entry in fs::read_dir(folder).unwrap() {
@@ -91,7 +91,7 @@ fn reading_leaves_every_byte_name_and_time() {
         assert!(matches!(store.compact(), Err(StorageError::ReadOnly)));
         let mut batch = WriteBatch::new();
         batch.put("key", "value");
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Refused);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Refused);
         store.close().unwrap();
         drop(store);
         assert_eq!(state(place), before, "{}", place.display());

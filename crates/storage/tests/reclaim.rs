@@ -1,5 +1,5 @@
-//! Giving up a range and rewriting the store gives the disk its space back, and
-//! changes nothing else.
+//! Discarding a range and compacting the store gives the disk its space back, and changes
+//! nothing else.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;
@@ -35,7 +35,7 @@ fn create(folder: &Path) -> Arc<dyn Store> {
 /// Values do not compress.
 fn fill(store: &dyn Store, prefixes: &[&str]) {
     let random = SeededRandom::new(SEED);
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     for first in (0..ROWS).step_by(usize::try_from(ROWS_PER_BATCH).unwrap()) {
         for prefix in prefixes {
             let mut batch = WriteBatch::new();
@@ -46,7 +46,7 @@ fn fill(store: &dyn Store, prefixes: &[&str]) {
                 let spread = (row * 0x9E37_79B1) & 0xFFFF_FFFF;
                 batch.put(format!("{prefix}{spread:08x}"), value);
             }
-            assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+            assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
         }
     }
 }
@@ -57,13 +57,13 @@ fn rows(store: &dyn Store, range: &KeyRange) -> Vec<(Bytes, Bytes)> {
     store.view().unwrap().scan(range, Direction::Forward, ALL).unwrap().rows
 }
 
-/// Gives up a range as its owner has to. How many rows were left to delete.
+/// Discards a range as its owner has to. Returns how many rows were left to delete.
 fn give_up(store: &dyn Store, range: &KeyRange) -> usize {
     store.discard(range).unwrap();
     let left = rows(store, range);
     let mut batch = WriteBatch::new();
     left.iter().for_each(|(key, _)| batch.delete(key.clone()));
-    assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Durable);
     assert_eq!(rows(store, range), []);
     left.len()
 }
@@ -103,7 +103,7 @@ fn a_range_that_was_given_up_leaves_the_disk() {
     assert_eq!(rows(store.as_ref(), &KeyRange::all()), before);
 }
 
-/// On a store that nobody writes to, where nothing else makes the engine look.
+/// On an idle store, where nothing else makes the engine look.
 #[test]
 fn tables_of_a_discarded_range_go_at_once() {
     let folder = tempfile::tempdir().unwrap();
@@ -141,7 +141,7 @@ fn a_view_keeps_what_is_discarded_and_rewritten() {
 }
 
 /// Tables of a few rows, values that are replaced and deleted at random, and ranges that
-/// are given up: some drops uncover what was replaced before, and no view may show it.
+/// are discarded: some drops uncover what was replaced before, and no view may show it.
 #[test]
 fn whatever_is_given_up_is_gone_and_the_rest_stays() {
     let seed = std::env::var("ORRERY_SEED").map_or(SEED, |text| text.parse().expect("a number"));
@@ -184,7 +184,7 @@ struct Life {
     store: Arc<dyn Store>,
     model: BTreeMap<Bytes, Bytes>,
     random: SeededRandom,
-    /// Rows that a discard took, and older ones that it brought to light.
+    /// Rows that a discard dropped, and older ones that it uncovered.
     dropped: usize,
     uncovered: usize,
 }
@@ -209,7 +209,7 @@ impl Life {
                 self.model.insert(key, value);
             }
         }
-        assert_eq!(self.store.stream().submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(self.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     }
 
     fn give_up_some(&mut self) {

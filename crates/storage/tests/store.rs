@@ -31,7 +31,7 @@ fn open(folder: &Path) -> Result<Arc<dyn Store>, StorageError> {
 }
 
 fn write(store: &dyn Store, key: &str, value: &str) {
-    assert_eq!(store.stream().submit(put(key, value)).wait(), CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(put(key, value)).wait(), CommitStatus::Durable);
 }
 
 fn read(store: &dyn Store, key: &str) -> Option<String> {
@@ -50,7 +50,7 @@ fn a_closed_store_opens_with_everything_in_it() {
     write(store.as_ref(), "a", "1");
     store.close().unwrap();
     assert!(matches!(store.view(), Err(StorageError::Closed)));
-    assert_eq!(store.stream().submit(put("b", "2")).wait(), CommitStatus::Refused);
+    assert_eq!(store.write_session().submit(put("b", "2")).wait(), CommitStatus::Refused);
     let store = open(folder.path()).unwrap();
     assert_eq!(read(store.as_ref(), "a").as_deref(), Some("1"));
     assert_eq!(read(store.as_ref(), "b"), None);
@@ -64,7 +64,7 @@ fn a_dropped_store_opens_with_everything_in_it() {
         for before in 0..round {
             assert_eq!(read(store.as_ref(), &format!("key{before}")).as_deref(), Some("x"));
         }
-        let ticket = store.stream().submit(put(format!("key{round}"), "x"));
+        let ticket = store.write_session().submit(put(format!("key{round}"), "x"));
         drop(store);
         assert_eq!(ticket.wait(), CommitStatus::Durable);
     }
@@ -151,8 +151,8 @@ fn a_view_outlives_changes_and_the_store() {
 fn a_callback_may_submit_again() {
     for (store, _folder) in both_backends() {
         let (sender, receiver) = sync_channel(1);
-        let mut again = store.stream();
-        store.stream().submit(put("a", "1")).on_done(move |outcome| {
+        let mut again = store.write_session();
+        store.write_session().submit(put("a", "1")).on_done(move |outcome| {
             assert_eq!(outcome, CommitStatus::Durable);
             let ticket = again.submit(put("b", "2"));
             sender.send(ticket).expect("the test waits");
@@ -174,12 +174,12 @@ fn the_stores_own_keys_do_not_show() {
         }
         let mut batch = WriteBatch::new();
         batch.put(b"\xFFcommit".as_slice(), "mine");
-        assert_eq!(store.stream().submit(batch).wait(), CommitStatus::Refused);
+        assert_eq!(store.write_session().submit(batch).wait(), CommitStatus::Refused);
     }
 }
 
-/// How many share one depends on the machine; that what gathers during a commit does is a
-/// test of the committer.
+/// How many share one depends on the machine; that what gathers during a commit is merged
+/// is a test of the committer.
 #[test]
 fn every_commit_of_many_writers_is_one_sync() {
     const WRITERS: usize = 64;
@@ -188,10 +188,10 @@ fn every_commit_of_many_writers_is_one_sync() {
     let store = create(&folder);
     let writers: Vec<TaskHandle> = (0..WRITERS)
         .map(|writer| {
-            let mut stream = store.stream();
+            let mut session = store.write_session();
             spawn(move || {
                 for batch in 0..BATCHES {
-                    let ticket = stream.submit(put(format!("{writer:02}/{batch:02}"), "x"));
+                    let ticket = session.submit(put(format!("{writer:02}/{batch:02}"), "x"));
                     assert_eq!(ticket.wait(), CommitStatus::Durable);
                 }
             })
@@ -246,19 +246,19 @@ fn a_view_shows_whole_batches_and_never_changes() {
             }
         })
     };
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     for number in 0..BATCHES {
         let mut batch = WriteBatch::new();
         let value = format!("{number:0>200}");
         (0..KEYS).for_each(|key| batch.put(format!("{key:02}"), value.clone()));
-        assert_eq!(stream.submit(batch).wait(), CommitStatus::Durable);
+        assert_eq!(session.submit(batch).wait(), CommitStatus::Durable);
     }
     done.store(true, Ordering::Relaxed);
     reader.join().unwrap();
 }
 
-/// The engine flushes on threads of its own. When that fails the store must say so,
-/// take no more writes, and still come to an end.
+/// The engine flushes on threads of its own. When that fails the store must say so, take no
+/// more writes, and still close.
 #[test]
 fn a_flush_that_fails_fails_the_store() {
     let folder = tempfile::tempdir().unwrap();
@@ -267,16 +267,16 @@ fn a_flush_that_fails_fails_the_store() {
     write(store.as_ref(), "before", "1");
     let view = store.view().unwrap();
     std::fs::remove_dir_all(folder.path().join("keyspaces/1/tables")).unwrap();
-    let mut stream = store.stream();
+    let mut session = store.write_session();
     let outcome = loop {
-        let outcome = stream.submit(put("big", "x".repeat(4_000))).wait();
+        let outcome = session.submit(put("big", "x".repeat(4_000))).wait();
         if outcome != CommitStatus::Durable {
             break outcome;
         }
     };
     // Noticed before the write or by it.
     assert!(matches!(outcome, CommitStatus::Refused | CommitStatus::Unknown), "{outcome:?}");
-    assert_eq!(store.stream().submit(put("after", "1")).wait(), CommitStatus::Refused);
+    assert_eq!(store.write_session().submit(put("after", "1")).wait(), CommitStatus::Refused);
     let error = store.health().unwrap_err();
     assert!(error.to_string().contains("restart"), "{error}");
     assert!(view.get(b"before").unwrap().is_some(), "what is durable stays readable");

@@ -1,16 +1,16 @@
 //! Partition keys that collide, made to order.
 //!
-//! MurmurHash3 is no cryptographic hash: every step of it can be undone. A block of
-//! input changes the state in a way that depends on the state before and on nothing
-//! else, so whoever knows the state before and the state wanted behind it computes the
-//! block that leads there. Here a block of letters comes first, and two blocks lead
-//! from there to the end that the victim's hash was computed from. Only that all bytes
-//! must be ASCII, as keys are text, is left to chance: some 65,000 trials.
+//! MurmurHash3 is no cryptographic hash: every step of it can be inverted. How a block of
+//! input changes the state depends on the state before it and on nothing else, so from the
+//! state before a block and the state wanted after it the block can be computed. Here a
+//! block of letters comes first, and two blocks lead from there to the final state of the
+//! victim's hash. Only that all bytes must be ASCII, as keys are text, is left to chance:
+//! some 65,000 trials.
 
 use model::partition_key::KeyComponent;
 
-/// Bytes of the text: 15 behind the type byte in the first block, then two blocks.
-/// The terminator is alone in the tail.
+/// Bytes of the text: 15 after the type byte in the first block, then two blocks. The
+/// terminator is alone in the tail.
 const TEXT_BYTES: u64 = 47;
 const INPUT_BYTES: u64 = 1 + TEXT_BYTES + 1;
 const STRING: u8 = 0x08;
@@ -57,8 +57,8 @@ fn letters(number: u64) -> u64 {
     (0..8).fold(0, |word, at| word << 8 | (0x40 | (number >> (5 * at) & 0x1F)))
 }
 
-/// The state that a hash was finished from, for the input that is made here. The two
-/// bits of a hash that positions leave out may be anything.
+/// The state before finalisation, for the input that is made here. The two bits of a hash
+/// that positions leave out may be anything.
 fn state_before_end(hash: u128) -> (u64, u64) {
     let (low, high) = words(hash.to_le_bytes());
     let second = high.wrapping_sub(low);
@@ -133,7 +133,7 @@ fn unfinish(mut word: u64) -> u64 {
     word
 }
 
-/// What an odd number is multiplied with to give 1, by Newton's method.
+/// The multiplicative inverse of an odd number, by Newton's method.
 const fn inverse(odd: u64) -> u64 {
     let mut inverse = odd;
     let mut round = 0;

@@ -1,10 +1,10 @@
 //! A store that fails on purpose.
 //!
-//! Wraps any store and decides, per submission and per read, whether to pass it
-//! on or to fail it in one of the ways that the storage door allows. What comes
-//! out still keeps the door's rules: a stream with a submission that did not
-//! become durable is broken, and a refused submission is surely not written. So
-//! a caller that misbehaves on it would misbehave on a real store.
+//! Wraps any store and decides, per submission and per read, whether to pass it on or to
+//! fail it in one of the modes that the storage door allows. The result still keeps the
+//! door's rules: a session with a submission that did not become durable is broken, and a
+//! refused submission is surely not written. So a caller that misbehaves on it would
+//! misbehave on a real store.
 
 use std::collections::VecDeque;
 use std::fmt;
@@ -15,7 +15,7 @@ use bytes::Bytes;
 use runtime::{Random, SeededRandom};
 use storage::{
     Chunk, CommitStatus, Counters, Direction, KeyRange, Loss, Resolver, ScanLimit, StorageError,
-    Store, Stream, Ticket, VerifyReport, View, WriteBatch,
+    Store, Ticket, VerifyReport, View, WriteBatch, WriteSession,
 };
 
 /// What happens to one submission.
@@ -47,8 +47,8 @@ pub struct FaultRates {
     pub read: u16,
 }
 
-/// The wrapper. Submissions are numbered over all streams in the order in which
-/// they come in; a script answers them first, then the rates do.
+/// The wrapper. Submissions are numbered over all sessions in the order of their arrival; a
+/// script decides on the first ones, then the rates do.
 pub struct FaultyStore {
     inner: Arc<dyn Store>,
     plan: Arc<Plan>,
@@ -69,13 +69,13 @@ struct PlanState {
 }
 
 impl FaultyStore {
-    /// Passes everything on until told otherwise by [`FaultyStore::script`].
+    /// Passes everything on unless [`FaultyStore::script`] says otherwise.
     #[must_use]
     pub fn new(inner: Arc<dyn Store>) -> Arc<FaultyStore> {
         FaultyStore::seeded(inner, 0, FaultRates::default())
     }
 
-    /// Fails at random, the same way for the same seed and order of calls.
+    /// Fails at random, reproducibly for the same seed and order of calls.
     #[must_use]
     pub fn seeded(inner: Arc<dyn Store>, seed: u64, rates: FaultRates) -> Arc<FaultyStore> {
         let state = Mutex::new(PlanState::default());
@@ -153,9 +153,9 @@ impl Plan {
 }
 
 impl Store for FaultyStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        let (inner, plan) = (self.inner.stream(), Arc::clone(&self.plan));
-        Box::new(FaultyStream { inner, plan, broken: false })
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        let (inner, plan) = (self.inner.write_session(), Arc::clone(&self.plan));
+        Box::new(FaultySession { inner, plan, broken: false })
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -203,20 +203,20 @@ impl fmt::Debug for FaultyStore {
     }
 }
 
-struct FaultyStream {
-    inner: Box<dyn Stream>,
+struct FaultySession {
+    inner: Box<dyn WriteSession>,
     plan: Arc<Plan>,
     broken: bool,
 }
 
-impl FaultyStream {
-    /// Passes the batch on, or not; in both cases the caller never hears of it.
+impl FaultySession {
+    /// Passes the batch on, or not; in both cases the ticket stays pending.
     fn pass_in_silence(&mut self, batch: WriteBatch, written: bool) -> Option<Ticket> {
         written.then(|| self.inner.submit(batch))
     }
 }
 
-impl Stream for FaultyStream {
+impl WriteSession for FaultySession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         if self.broken {
             return Ticket::resolved(CommitStatus::Refused);
@@ -229,7 +229,7 @@ impl Stream for FaultyStream {
             Fault::Full => Ticket::resolved(CommitStatus::Full),
             Fault::Fence => Ticket::resolved(CommitStatus::Fenced),
             Fault::Unknown { written } => match self.pass_in_silence(batch, written) {
-                // Answers once it is written, so that a test can look for it.
+                // Answers once it is written, so that a test can look it up.
                 Some(inner) => {
                     let (resolver, ticket) = Ticket::pending();
                     inner.on_done(move |_| resolver.resolve(CommitStatus::Unknown));
@@ -247,9 +247,9 @@ impl Stream for FaultyStream {
     }
 }
 
-impl fmt::Debug for FaultyStream {
+impl fmt::Debug for FaultySession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("FaultyStream").field("broken", &self.broken).finish_non_exhaustive()
+        f.debug_struct("FaultySession").field("broken", &self.broken).finish_non_exhaustive()
     }
 }
 
@@ -292,10 +292,10 @@ mod tests {
 
     use super::*;
 
-    fn submit(stream: &mut dyn Stream, key: &'static str) -> Ticket {
+    fn submit(session: &mut dyn WriteSession, key: &'static str) -> Ticket {
         let mut batch = WriteBatch::new();
         batch.put(key, "1");
-        stream.submit(batch)
+        session.submit(batch)
     }
 
     fn is_written(store: &dyn Store, key: &str) -> bool {
@@ -306,12 +306,15 @@ mod tests {
     fn meet(fault: Fault) -> (Option<CommitStatus>, bool) {
         let store = FaultyStore::new(memory::create());
         store.script([Fault::Pass, fault]);
-        let mut stream = store.stream();
-        assert_eq!(submit(stream.as_mut(), "before").wait(), CommitStatus::Durable);
-        let ticket = submit(stream.as_mut(), "hit");
-        assert_eq!(submit(stream.as_mut(), "behind").wait(), CommitStatus::Refused);
-        assert!(!is_written(store.as_ref(), "behind"), "a broken stream writes nothing");
-        assert_eq!(submit(store.stream().as_mut(), "elsewhere").wait(), CommitStatus::Durable);
+        let mut session = store.write_session();
+        assert_eq!(submit(session.as_mut(), "before").wait(), CommitStatus::Durable);
+        let ticket = submit(session.as_mut(), "hit");
+        assert_eq!(submit(session.as_mut(), "later").wait(), CommitStatus::Refused);
+        assert!(!is_written(store.as_ref(), "later"), "a broken session writes nothing");
+        assert_eq!(
+            submit(store.write_session().as_mut(), "elsewhere").wait(),
+            CommitStatus::Durable
+        );
         let outcome = ticket.outcome();
         store.forget_lost();
         assert!(ticket.outcome().is_some());
@@ -333,7 +336,7 @@ mod tests {
     fn a_lost_ticket_ends_as_unknown_with_its_store() {
         let store = FaultyStore::new(memory::create());
         store.script([Fault::Lose { written: true }]);
-        let ticket = submit(store.stream().as_mut(), "a");
+        let ticket = submit(store.write_session().as_mut(), "a");
         assert_eq!(ticket.outcome(), None);
         drop(store);
         assert_eq!(ticket.wait(), CommitStatus::Unknown);
@@ -363,7 +366,7 @@ mod tests {
         let run = |seed| {
             let store = FaultyStore::seeded(memory::create(), seed, rates);
             for _ in 0..500 {
-                drop(submit(store.stream().as_mut(), "a"));
+                drop(submit(store.write_session().as_mut(), "a"));
             }
             store.log()
         };

@@ -1,8 +1,8 @@
-//! What there is on a disk.
+//! Disk usage of folders.
 
 use std::path::Path;
 
-/// Bytes of all files in a folder and those below. Some may go while they are counted.
+/// Bytes of all files in a folder and below it. Some may be removed while they are counted.
 #[must_use]
 pub fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();

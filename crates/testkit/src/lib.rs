@@ -1,8 +1,8 @@
-//! What tests at every height share: storage that fails on purpose, files that are
-//! damaged, disks whose power is cut, keys that collide, waiting for a future.
+//! What tests of all layers share: storage that fails on purpose, damaged files, simulated
+//! power cuts, colliding keys, waiting for a future.
 //!
-//! Nothing here ships. A crate takes it as a dev-dependency only, and the
-//! layering test sees to that. What needs more than a store is in `lab`.
+//! Nothing here ships. Crates take it as a dev-dependency only, and the layering test
+//! enforces that. What needs more than a store is in `lab`.
 //!
 //! Must not know: production; no crate may need it outside its tests.
 

@@ -1,12 +1,13 @@
-//! Power cuts without a switch: a recorded run, and the folders that a disk could hold.
+//! Power cuts without a switch: a recorded run, and the folders that a disk could be left
+//! with.
 //!
-//! A process writes through the storage door while a library that is loaded into it
-//! (`power/recorder.c`) records every change of a file and every sync, in order, together
-//! with what the process says. From the records a [`Disk`] is built up to some moment, and
-//! then cut: what was synced is there, and of everything else any part may be, page by
-//! page and name by name. The folder is opened, and has to hold a state that really was.
+//! A process writes through the storage door while a preloaded library (`power/recorder.c`)
+//! records every change of a file and every sync, in order, together with what the process
+//! prints. From the records a [`Disk`] is built up to some moment, and then cut: what was
+//! synced is there, and of everything else any part may be, page by page and name by name.
+//! The folder is opened, and has to hold a state that existed at some moment.
 //!
-//! The promise is kept by the ledger of what was said: [`Promise`]. What the process
+//! What must survive follows from what the process printed: [`Promise`]. What the process
 //! writes is a function of a seed and the number of the batch ([`history`]), so the state
 //! after any number of batches is known.
 

@@ -1,9 +1,10 @@
-//! Power cuts, simulated: whatever a disk holds of what was not synced, the folder opens,
-//! nothing that was to last is missing, and what is there is a state that really was.
+//! Simulated power cuts: whichever part of the unsynced changes a disk holds, the folder
+//! opens, nothing that was promised is missing, and what is there is a state that existed
+//! at some moment.
 //!
 //! `ORRERY_POWER_CUTS` sets how many in each durability, `ORRERY_SEED` which.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
-#![allow(clippy::print_stdout, reason = "seeds and figures are for whoever runs it")]
+#![allow(clippy::print_stdout, reason = "seeds and figures are for the person who runs it")]
 
 use std::path::Path;
 
@@ -59,16 +60,16 @@ fn each_run_has_the_durability_it_was_asked_for() {
     cut_often("mixed", &parts, setting("ORRERY_POWER_CUTS", CUTS_DEFAULT) / 2);
 }
 
-/// Full journals, of 64 MiB each, are sealed, followed by others and removed. Fewer cuts, as
-/// each takes seconds.
+/// Full journals, of 64 MiB each, are sealed, succeeded by others and removed. Fewer cuts,
+/// as each takes seconds.
 #[test]
 fn sealed_journals_are_cut_as_well() {
     let parts = [(Os, 70, true, Ending::Abort), (Os, 40, true, Ending::Close)];
     cut_often("journals", &parts, setting("ORRERY_POWER_CUTS", CUTS_DEFAULT) / 12);
 }
 
-/// Records the parts and cuts their power at so many moments. How many batches that had
-/// been answered were not there afterwards.
+/// Records the parts and cuts their power at `cuts` moments. Returns how many acknowledged
+/// batches were missing afterwards.
 fn cut_often(name: &str, parts: &[Part], cuts: u64) -> u64 {
     let seed = setting("ORRERY_SEED", SEED_DEFAULT);
     println!("{name}: {cuts} cuts; repeat with ORRERY_POWER_CUTS and ORRERY_SEED={seed}");
@@ -123,8 +124,8 @@ fn record(root: &Path, recorder: &Recorder, parts: &[Part], seed: u64) -> Trace 
     Trace::read(&log, &store).unwrap()
 }
 
-/// A moment at which there is a store; every other one right after a change of a name or
-/// a length or the end of a sync, where what must be in order is.
+/// A moment at which there is a store; every other one right after a change of a name or a
+/// length or the end of a sync, where ordering matters.
 fn moment(trace: &Trace, random: &dyn Random) -> usize {
     let created = |event: &Event| matches!(event, Event::Said { text } if text.contains("opened"));
     let first = trace.events.iter().position(created).unwrap() + 1;
@@ -141,13 +142,14 @@ fn moment(trace: &Trace, random: &dyn Random) -> usize {
     ahead.map_or(start, |ahead| start + ahead + 1)
 }
 
-/// Opens a folder after the cut: the newest batch that is there.
+/// Opens a folder after the cut and returns the newest batch in it.
 fn judge(folder: &Path, promise: Promise, seed: u64) -> Result<u64> {
     let open = || local::open(folder, LocalConfig::default(), &Runtime::real());
     let store = open().context("it does not open")?;
     let found = history::check(store.as_ref(), seed)?;
     let Promise { at_least, at_most, acknowledged, .. } = promise;
-    // What no trace is left of cannot be counted, but the store says that it may be so.
+    // Losses that left no trace cannot be counted, but the store reports that there may be
+    // some.
     ensure!(found >= acknowledged || store.loss().is_some(), "{acknowledged} was lost in silence");
     ensure!(found >= at_least, "batch {at_least} was to last, and {found} is the newest");
     ensure!(found <= at_most, "batch {found} is there, and {at_most} was the last to be tried");

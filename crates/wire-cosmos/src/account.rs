@@ -1,4 +1,4 @@
-//! `GET /`: what clients ask first, and every few minutes again.
+//! `GET /`: what clients ask first, and again every few minutes.
 
 use model::json::{Object, Value};
 
@@ -23,8 +23,8 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
         return Err(call.not_allowed());
     }
     let host = call.headers.text("host").unwrap_or("localhost:8081");
-    // Clients send everything that follows to this address, so it must be the
-    // one they reached us by: a name, a forwarded port, a container.
+    // Clients send all further requests to this address, so it must be the one they reached
+    // us by: a name, a forwarded port, a container.
     let location = Object::from_iter([
         ("name", Value::from(call.region())),
         ("databaseAccountEndpoint", Value::from(format!("{}://{host}/", call.scheme))),
@@ -62,7 +62,7 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     account.insert("readPolicy", Object::from_iter(coefficients));
     account.insert("queryEngineConfiguration", QUERY_ENGINE);
     let mut answer = Answer::json(http::StatusCode::OK, Value::Object(account).to_string());
-    // Attachments had a storage of their own, which is not here.
+    // Attachments had a storage of their own, which does not exist here.
     for name in ["x-ms-max-media-storage-usage-mb", "x-ms-media-storage-usage-mb"] {
         answer.set(name, "0");
     }

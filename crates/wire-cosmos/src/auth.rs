@@ -1,9 +1,8 @@
 //! Who is asking: master-key authorisation, exactly as the SDKs sign, and resource tokens.
 //!
-//! A client signs verb, resource type, resource link and date with the account
-//! key. The server derives type and link from the path; whatever it derives
-//! differently from the client is refused, so odd spellings of a path open
-//! nothing.
+//! A client signs verb, resource type, resource link and date with the account key. The
+//! server derives type and link from the path; whatever it derives differently from the
+//! client is refused, so odd spellings of a path open nothing.
 
 use std::sync::Arc;
 
@@ -23,8 +22,8 @@ use crate::token;
 pub const EMULATOR_KEY: &str =
     "C2y6yDjf5/R+ob0N8A7Cgv30VRDJIWEHLM+4QDU5DE2nQ9nDuVTqobD4b8mGGyPMbIZnqyMsEcaGQy67XIw/Jw==";
 
-/// Longest authorisation header that is looked at. A signature has a hundred bytes; a
-/// resource token carries a key and an id, which may have three thousand.
+/// Longest authorisation header that is parsed. A signature has a hundred bytes; a resource
+/// token carries a key and an id, which may have three thousand.
 const HEADER_BYTES_MAX: usize = 16 << 10;
 
 /// The keys of the account.
@@ -73,11 +72,11 @@ pub(crate) struct Claim<'a> {
     pub(crate) authorization: Option<&'a str>,
     /// The `x-ms-date` header.
     pub(crate) ms_date: Option<&'a str>,
-    /// The `date` header, which counts where the other is absent.
+    /// The `date` header, which counts if the other is absent.
     pub(crate) date: Option<&'a str>,
 }
 
-/// Why a request is not let in.
+/// Why a request is not authorised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum Refused {
     #[error(
@@ -141,7 +140,7 @@ pub(crate) fn authenticate(
     Err(Refused::Signature { payload })
 }
 
-/// What a client shows to be let in.
+/// The credentials of a request.
 #[derive(Debug)]
 enum Shown {
     Signature(Vec<u8>),
@@ -154,7 +153,7 @@ fn parse_header(header: &str) -> Result<Shown, Refused> {
     if header.len() > HEADER_BYTES_MAX {
         return Err(Refused::Malformed);
     }
-    // What is malformed stays as it is and fails later.
+    // Malformed input stays as it is and fails later.
     let decoded = percent_decode_str(header).decode_utf8_lossy();
     let mut fields = decoded.splitn(3, '&').map(|field| field.split_once('='));
     let mut field = |name: &str| match fields.next() {

@@ -1,8 +1,8 @@
 //! Transactional batches and bulk requests.
 //!
-//! They come in two forms, [`json`] and [`hybrid`], which mean the same: either makes a
-//! list of [`Wording`]s out of a body and a body out of a list of [`Outcome`]s. What the
-//! operations need, and what becomes of them, is said here for both.
+//! They come in two forms, [`json`] and [`hybrid`], which mean the same: either parses a
+//! body into a list of [`Wording`]s and renders a list of [`Outcome`]s as a body.
+//! Everything else is common to both and is here.
 
 mod hybrid;
 mod json;
@@ -31,7 +31,7 @@ use crate::items::range_id;
 use crate::reply::{Answer, status_of};
 use crate::system_properties::shown;
 
-/// What a body is written in, and so is its answer.
+/// The encoding of a body, and of its answer.
 #[derive(Clone, Copy, Debug)]
 enum Form {
     Json,
@@ -43,8 +43,8 @@ impl Form {
         if hybrid::is_hybrid(body) { Form::HybridRow } else { Form::Json }
     }
 
-    /// The body as it is read: JSON in canonical form. Items in the other form are brought
-    /// into theirs one by one, as they are written.
+    /// The body in canonical form, if it is JSON. Items in the other form are made
+    /// canonical one by one, as they are written.
     fn check(self, body: &Bytes) -> Result<Bytes, WireError> {
         match self {
             Form::Json => Ok(canonical_body(body).map_err(ServiceError::from)?),
@@ -67,7 +67,7 @@ impl Form {
     }
 }
 
-/// One operation as it stands in the body.
+/// One operation as it is in the body.
 #[derive(Debug)]
 struct Wording<'a> {
     verb: OperationVerb,
@@ -90,7 +90,7 @@ enum OperationVerb {
     Patch,
 }
 
-/// The words and the numbers for verbs.
+/// The names and the numbers of verbs.
 const VERBS: [(&str, i32, OperationVerb); 6] = [
     ("Create", operation_type::CREATE, OperationVerb::Create),
     ("Upsert", operation_type::UPSERT, OperationVerb::Upsert),
@@ -170,8 +170,8 @@ fn parse_body(body: Bytes) -> Result<Bytes, WireError> {
     Ok(body)
 }
 
-/// One operation that names all it needs. It may still be wrong: in a transaction this is
-/// the client's mistake as a whole, among operations that stand for themselves only its own.
+/// One operation with all it needs. It may still be wrong: in a transaction that fails the
+/// whole batch, in a bulk request only the operation.
 #[derive(Debug)]
 struct Parsed {
     operation: Result<ItemOperation, WireError>,
@@ -213,7 +213,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let form = Form::of(body);
     let body = form.check(body)?;
     let minimal = call.headers.wants_minimal();
-    // One more than there may be is enough to see that there are too many.
+    // One more than allowed is enough to see that there are too many.
     let worded = form.read(&body, call.limits().batch_operations_max.saturating_add(1))?;
     let parsed = worded.into_iter().map(|wording| wording.parse(minimal));
     let parsed = parsed.collect::<Result<Vec<Parsed>, WireError>>()?;
@@ -284,7 +284,7 @@ async fn bulk(
     Ok(form.answer(status, &outcomes)?.with_meta(&response.meta))
 }
 
-/// Of a bulk request the service does not say what is missing.
+/// For a bulk request the service does not say what is missing.
 fn plainly_missing(error: WireError) -> WireError {
     if error.status == StatusCode::NOT_FOUND { WireError { substatus: 0, ..error } } else { error }
 }

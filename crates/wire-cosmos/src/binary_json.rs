@@ -1,14 +1,14 @@
-//! Cosmos binary JSON: what the Rust SDK sends for an item, and the .NET SDK on
-//! request, with nothing in the headers to announce it.
+//! Cosmos binary JSON: what the Rust SDK sends for an item, and the .NET SDK on request,
+//! without a header that announces it.
 //!
 //! Bodies are turned into text here, at the edge, so that no other layer knows of
 //! a second encoding: documents are stored, indexed and returned as text. The
 //! bytes are described in `docs/formats/binary-json.md`.
 //!
-//! The format lets few bytes stand for many (a string can be referred to again
-//! and again, 65,535 empty arrays are seven bytes), so the text has a limit of
-//! its own. What the text says is not judged here: which of two properties of one
-//! name counts, say, is decided where every document is checked.
+//! The format lets few bytes stand for many (a string can be referenced again and again,
+//! 65,535 empty arrays are seven bytes), so the text has a limit of its own. The content is
+//! not judged here: which of two properties of one name counts, say, is decided where every
+//! document is checked.
 
 mod numbers;
 mod reader;
@@ -22,9 +22,9 @@ use self::reader::{Reader, Width};
 /// The first byte of a body in this format. No JSON text begins with it.
 const FORMAT: u8 = 0x80;
 
-/// Bytes of text that one body may become: twice the largest item. An item
-/// beyond its own limit is refused as one, with the answer for that; this limit
-/// is for bodies that were made to burst.
+/// Bytes of text that one body may become: twice the largest item. An item beyond its own
+/// limit is refused as one, with the answer for that; this limit is for decompression
+/// bombs.
 const TEXT_BYTES_MAX: usize = 4 << 20;
 
 /// Why a body is not acceptable; offsets are those of the whole body.
@@ -80,8 +80,8 @@ pub(crate) fn decode(body: &[u8]) -> Result<String> {
     Ok(decoder.text)
 }
 
-/// The text so far. Only one scalar at a time may take it past the limit, and
-/// then there is no text at all.
+/// The text so far. Only one scalar at a time may take it past the limit, and then it is
+/// discarded.
 struct Decoder {
     text: String,
 }
@@ -94,7 +94,7 @@ enum Container {
 }
 
 impl Decoder {
-    /// Writes the value that comes next, which stands inside `depth` containers.
+    /// Writes the next value, which is inside `depth` containers.
     fn value(&mut self, input: &mut Reader<'_>, depth: usize) -> Result<()> {
         let offset = input.offset();
         let marker = input.byte()?;
@@ -107,7 +107,7 @@ impl Decoder {
         }
     }
 
-    // Apart from `value`, which recurses and should have a small frame.
+    // Separate from `value`, which recurses and should have a small frame.
     fn scalar(&mut self, input: &mut Reader<'_>, marker: u8, offset: usize) -> Result<()> {
         match marker {
             0xD0 => self.put("null"),
@@ -144,7 +144,7 @@ impl Decoder {
         self.put(close)
     }
 
-    /// Members behind their length in bytes and, in the last three forms, their
+    /// Members, preceded by their length in bytes and, in the last three forms, their
     /// number. The length alone says where they end; the number has to agree.
     fn members(
         &mut self,
@@ -193,14 +193,14 @@ impl Decoder {
         self.put(":")
     }
 
-    /// Numbers of one kind, which is said once for all of them.
+    /// Numbers of one kind, which is given once for all of them.
     fn uniform_array(&mut self, input: &mut Reader<'_>, marker: u8, depth: usize) -> Result<()> {
         let kind = uniform_kind(input)?;
         let count = input.size(uniform_width(marker))?;
         self.numbers(input, kind, count, depth)
     }
 
-    /// Arrays of one kind and one length, which are said once for all of them.
+    /// Arrays of one kind and one length, which are given once for all of them.
     fn uniform_arrays(&mut self, input: &mut Reader<'_>, marker: u8, depth: usize) -> Result<()> {
         let offset = input.offset();
         let inner = input.byte()?;

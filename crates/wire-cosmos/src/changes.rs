@@ -1,9 +1,8 @@
 //! The change feed: `GET docs` with an `A-IM` header.
 //!
-//! The etag of an answer is the position behind it, and clients send it back as
-//! `If-None-Match`. They ask again and again; only 304 tells them that they have
-//! seen everything, so an answer that is empty because others have to get their
-//! turn is a 200.
+//! The etag of an answer is the position after it, and clients send it back as
+//! `If-None-Match`. They poll; only 304 tells them that they have seen everything, so an
+//! answer that is empty because the page ended early is a 200.
 
 use std::borrow::Cow;
 
@@ -26,9 +25,9 @@ pub(crate) const KIND: &str = "a-im";
 const START: &str = "if-none-match";
 const SINCE: &str = "if-modified-since";
 const FORM: &str = "x-ms-cosmos-changefeed-wire-format-version";
-/// The one form that has a name.
+/// The one format that has a name.
 const ENVELOPES: &str = "2021-09-15";
-/// The property of a change that says where it is.
+/// The property of a change that holds its position.
 const POSITION: &str = "_lsn";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -66,10 +65,10 @@ fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
     }
 }
 
-/// How a change is told.
+/// The format of a change.
 fn form(call: &Call<'_>) -> Result<fn(&Change) -> Bytes, WireError> {
     match call.headers.text(FORM) {
-        None | Some("") => Ok(told),
+        None | Some("") => Ok(with_lsn),
         Some(ENVELOPES) => Ok(enveloped),
         Some(_) => Err(call.headers.invalid(FORM)),
     }
@@ -88,7 +87,7 @@ fn start(call: &Call<'_>) -> Result<ChangeStart, WireError> {
     Ok(ChangeStart::After(Lsn::from_u64(lsn)))
 }
 
-/// The Go SDK names the zone as no other does.
+/// The Go SDK spells the time zone differently.
 fn in_gmt(text: &str) -> Cow<'_, str> {
     match text.strip_suffix(" UTC") {
         Some(time) => format!("{time} GMT").into(),
@@ -105,8 +104,8 @@ fn since(call: &Call<'_>) -> Result<Option<Timestamp>, WireError> {
     Ok(Some(time.ok_or_else(|| call.headers.invalid(SINCE))?))
 }
 
-/// Clients say "from the beginning" by the first date that their language knows, which
-/// is before the first one that can be stored.
+/// Clients express "from the beginning" by the first date of their language, which is
+/// before the first one that can be stored.
 fn before_all(text: &str) -> Option<Timestamp> {
     const FIRST_YEAR: &str = "1970";
     let [_day, date, month, year, time, zone] = *text.split(' ').collect::<Vec<_>>() else {
@@ -117,22 +116,22 @@ fn before_all(text: &str) -> Option<Timestamp> {
     in_it.filter(|_| is_year && year < FIRST_YEAR).map(|_| Timestamp::from_millis(0))
 }
 
-/// An item beside what is known of its change, which is no part of it.
+/// An item inside an envelope with what is known of its change.
 fn enveloped(change: &Change) -> Bytes {
     let (lsn, secs) = (change.lsn, change.ts.secs());
     let metadata = format!(",\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}");
     [b"{\"current\":", change.text.as_ref(), metadata.as_bytes()].concat().into()
 }
 
-/// An item as a change: with the position of its commit. Whoever copies changes
-/// into another container stores such a position, too, which is not that of the copy.
-fn told(change: &Change) -> Bytes {
+/// An item as a change: with the position of its commit. Programs that copy changes into
+/// another container store such a position, too, which is not that of the copy.
+fn with_lsn(change: &Change) -> Bytes {
     let json = Raw::trusted(std::str::from_utf8(&change.text).unwrap_or_default());
     let mut text = match json.get(POSITION) {
         Some(_) => without_position(json),
         None => json.text().strip_suffix('}').unwrap_or_default().to_owned(),
     };
-    // The system properties stand before it.
+    // The system properties come before it.
     text.push_str(&format!(",\"{POSITION}\":{}}}", change.lsn));
     text.into()
 }

@@ -25,7 +25,7 @@ pub(crate) async fn conflict(call: &Call<'_>, container: Link) -> Result<Answer,
     if ![Method::GET, Method::DELETE].contains(call.method) {
         return Err(call.not_allowed());
     }
-    // The container must be there, and the client be allowed to read it.
+    // The container must exist, and the client must be allowed to read it.
     call.container(container, ReadRanges).await?;
     Err(WireError::not_found())
 }

@@ -1,10 +1,10 @@
-//! Where a feed goes on, as a token that a header can carry.
+//! Where a feed continues, as a token that fits into a header.
 //!
-//! Names and ids may be anything, headers may not: both are spelled in hexadecimal,
-//! which also keeps tokens of ordinary names far below the kilobyte that some
-//! clients allow. Queries have cursors, which are bytes already: they are spelled in
-//! base 64. They begin with a number that no text begins with, so that no client takes
-//! one for a token of its own.
+//! Names and ids may be anything, headers may not: both are encoded in hexadecimal, which
+//! also keeps tokens of ordinary names far below the kilobyte that some clients allow.
+//! Queries have cursors, which are bytes already: they are encoded in base 64. They begin
+//! with a number that no text begins with, so that no client takes one for a token of its
+//! own.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -15,14 +15,14 @@ use service::{Cursor, Position, ResourceRest};
 
 use crate::error::WireError;
 
-/// What stands around the token of a query that went to all partitions.
+/// What surrounds the token of a query that went to all partitions.
 const ACROSS_BEGINS: &str = r#"{"token":""#;
 const ACROSS_ENDS: &str = r#"","range":{"min":"","max":"FF"}}"#;
 
-/// What tokens begin with that count rows. Names are spelled without these letters.
+/// The prefix of tokens that count rows. Names are encoded without these letters.
 const AFTER_ROWS: &str = "rows-";
 
-/// The token of a place in a feed of resources.
+/// The token of a position in a feed of resources.
 pub(crate) fn token(rest: &ResourceRest) -> String {
     match rest {
         ResourceRest::AfterName(name) => hex(name),
@@ -30,7 +30,7 @@ pub(crate) fn token(rest: &ResourceRest) -> String {
     }
 }
 
-/// The token of a place in a feed of items.
+/// The token of a position in a feed of items.
 pub(crate) fn position_token(position: &Position) -> String {
     format!("{}:{}", position.epk, hex(&position.id))
 }
@@ -39,7 +39,7 @@ pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
     unhex(token).filter(|name| !name.is_empty()).ok_or_else(malformed)
 }
 
-/// Where a query on resources goes on.
+/// Where a query on resources continues.
 pub(crate) fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
     match token.strip_prefix(AFTER_ROWS) {
         Some(count) => count.parse().map(ResourceRest::AfterRows).map_err(|_| malformed()),
@@ -54,16 +54,16 @@ pub(crate) fn parse_position(token: &str) -> Result<Position, WireError> {
     parsed.ok_or_else(malformed)
 }
 
-/// The token of a place between the rows of a query. One that went to all partitions has
-/// the form of the service's gateway, which says where its token belongs: to everything.
+/// The token of a position between the rows of a query. One that went to all partitions has
+/// the form of the service's gateway, which says what its token covers: everything.
 pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
     let token = URL_SAFE_NO_PAD.encode(cursor.to_bytes());
     if is_across { format!("{ACROSS_BEGINS}{token}{ACROSS_ENDS}") } else { token }
 }
 
-/// Where a query goes on. A token that the service itself made speaks of a container
-/// of its own, which is not here; as the service does with tokens of containers that
-/// are not the one at hand, the query begins at its beginning.
+/// Where a query continues. A token that the service itself made refers to a container that
+/// does not exist here; as the service does with tokens of other containers, the query
+/// starts from the beginning.
 pub(crate) fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
     let inner = token.strip_prefix(ACROSS_BEGINS).and_then(|it| it.strip_suffix(ACROSS_ENDS));
     let token = inner.unwrap_or(token);
@@ -130,7 +130,7 @@ mod tests {
 
     #[test]
     fn cursors_have_one_spelling() {
-        // The first page of the query with the number 0 was given.
+        // The first page of the query with the number 0 was returned.
         let token = "AQAAAAAAAAA";
         let cursor = parse_cursor(token).unwrap().unwrap();
         assert_eq!(cursor_token(&cursor, false), token);

@@ -29,7 +29,7 @@ mod substatus {
     pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
 }
 
-/// An answer that says no.
+/// An error response.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct WireError {
     pub(crate) status: StatusCode,
@@ -38,7 +38,7 @@ pub(crate) struct WireError {
     pub(crate) detail: Detail,
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
-    /// Where it happened and what it cost, if the service was asked at all.
+    /// Where it happened and what it cost, if the request reached the service.
     pub(crate) meta: Option<Box<ResponseMeta>>,
 }
 
@@ -47,9 +47,9 @@ pub(crate) struct WireError {
 pub(crate) enum Detail {
     #[default]
     None,
-    /// What is wrong with a query, as clients parse it. Stands in place of the message.
+    /// What is wrong with a query, as clients parse it. Replaces the message.
     Query(Value),
-    /// The same, of a query that a plan was asked for.
+    /// The same, for a query whose plan was requested.
     Unplanned(Value),
     /// The plan by which the client can run its query itself.
     Plan(Value),
@@ -90,7 +90,7 @@ impl WireError {
         ServiceError::from(error).into()
     }
 
-    /// The protocol has it, this server does not yet.
+    /// Part of the protocol, but not implemented yet.
     pub(crate) fn later(what: &str) -> WireError {
         WireError::bad_request(format!("{what}: not supported by this version of Orrery yet."))
     }
@@ -174,7 +174,7 @@ impl From<Failure> for WireError {
     }
 }
 
-/// What clients of this protocol are told: mostly what the service says, otherwise the same
+/// The message that clients of this protocol get: mostly the service's, otherwise the same
 /// in terms of headers.
 fn message(error: &ServiceError) -> String {
     if let ServiceError::AcrossPartitions = error {
@@ -203,7 +203,7 @@ fn message(error: &ServiceError) -> String {
 /// How long a client should wait, where waiting helps.
 fn retry_after_ms(error: &ServiceError) -> Option<u64> {
     if let ServiceError::Throttled { refusal } = error {
-        // Rounded up: who comes back a moment too early is refused again.
+        // Rounded up: a client that returns a moment too early is refused again.
         let wait = refusal.retry_after.as_micros().div_ceil(1_000);
         return Some(u64::try_from(wait).unwrap_or(u64::MAX));
     }
@@ -240,8 +240,8 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         }
         ServiceError::RangeGone { .. } => (StatusCode::GONE, substatus::RANGE_GONE),
         ServiceError::RangeSwitching { .. } => (StatusCode::GONE, substatus::RANGE_SWITCHING),
-        // Without a sub-status: those of 410 make clients ask for the ranges and send
-        // the same position again, some of them without end.
+        // Without a sub-status: those of 410 make clients refresh the ranges and send the
+        // same position again, some of them without end.
         ServiceError::NoSuchPosition { .. } => (StatusCode::GONE, 0),
         ServiceError::KeyFull { .. } => (StatusCode::FORBIDDEN, substatus::KEY_FULL),
         ServiceError::Quota { .. } => (StatusCode::FORBIDDEN, substatus::QUOTA),
@@ -255,13 +255,13 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
         }
         ServiceError::Scaling => (StatusCode::LOCKED, 0),
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
-        // A status by which clients try again, at another place first if they know one.
+        // A status on which clients retry, in another region first if they know one.
         ServiceError::Stopping
         | ServiceError::OutOfMemory
         | ServiceError::DiskFull
         | ServiceError::ClockBehind { .. } => (StatusCode::SERVICE_UNAVAILABLE, 0),
-        // The client cannot tell whether it happened, and its retry rules for
-        // this status are made for exactly that.
+        // The client cannot know whether it happened, and its retry rules for this status
+        // are made for exactly that.
         ServiceError::Unknown | ServiceError::TimedOut => (StatusCode::REQUEST_TIMEOUT, 0),
         // Batches do not nest.
         ServiceError::Batch { .. } | ServiceError::Internal { .. } => {

@@ -22,17 +22,17 @@ use crate::reply::Answer;
 use crate::route::{Path, Route};
 use crate::{account, binary_json, conflicts, items, query, ranges, resources};
 
-/// Largest body that is read. Items may have 2 MB and a batch as much in all;
-/// what is larger is refused without reading on.
+/// Largest body that is read. Items may have 2 MB and a batch as much in all; anything
+/// larger is refused without reading on.
 pub const BODY_BYTES_MAX: usize = (2 << 20) + (64 << 10);
 
-/// The longest answer to count with: a page of rows, and what stands around them.
+/// The longest answer to expect: a page of rows and its envelope.
 pub const ANSWER_BYTES_MAX: usize = (4 << 20) + (64 << 10);
 
 /// The longest item in an answer, with its system properties.
 const ITEM_ANSWER_BYTES_MAX: usize = (2 << 20) + (4 << 10);
 
-/// What an answer has besides what the request brought: system properties, an error.
+/// What an answer has besides what the request contained: system properties, an error.
 const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 
 /// How the gateway behaves. Plain data.
@@ -43,17 +43,17 @@ pub struct GatewayConfig {
     pub region: String,
     /// How far the clock of a signed request may be off.
     pub skew_secs_max: u64,
-    /// Requests that take as long are logged, queries with their plan.
+    /// Requests that take at least this long are logged, queries with their plan.
     pub slow_after: Option<Duration>,
 }
 
-/// A request as far as its head says it. Its body need not have arrived.
+/// The head of a request. Its body need not have arrived.
 #[derive(Clone, Debug)]
 pub struct HttpHead {
     pub method: Method,
-    /// The path as it stands in the request line, with the query: it may be part of an id.
+    /// The path as it is in the request line, with the query: it may be part of an id.
     pub path: String,
-    /// What stands behind the question mark, if there is one.
+    /// What follows the question mark, if there is one.
     pub query: Option<String>,
     pub headers: HeaderMap,
     /// `http` or `https`, as the client sees it.
@@ -63,7 +63,7 @@ pub struct HttpHead {
 /// What goes back.
 pub type HttpResponse = http::Response<Bytes>;
 
-/// The protocol in front of a service.
+/// The protocol on top of a service.
 #[derive(Debug)]
 pub struct Gateway {
     service: Arc<Service>,
@@ -72,9 +72,9 @@ pub struct Gateway {
     observer: Arc<dyn Observer>,
 }
 
-/// A request that was let in: who is asking is known, and the head makes sense. Only
-/// [`Gateway::let_in`] makes one, and [`Gateway::answer`] asks for it, so nobody reads or
-/// keeps the body of a stranger.
+/// An authorised request: the caller is known, and the head is valid. Only
+/// [`Gateway::let_in`] makes one, and [`Gateway::answer`] requires it, so the body of an
+/// unauthorised request is never read or kept.
 #[derive(Debug)]
 pub struct LetIn {
     head: HttpHead,
@@ -85,8 +85,8 @@ pub struct LetIn {
 }
 
 impl LetIn {
-    /// Whether it wants to change something. What does not need not be carried to its end
-    /// once its client has gone.
+    /// Whether it changes something. If not, it need not be completed once its client has
+    /// gone.
     #[must_use]
     pub fn is_change(&self) -> bool {
         changes(&self.head.method, &self.route, Headers::new(&self.head.headers))
@@ -98,8 +98,8 @@ impl LetIn {
         self.head.method == Method::POST && !self.is_change()
     }
 
-    /// How long the answer can become, to a body of that length. A rule of thumb for whoever
-    /// keeps room for it: an item that is patched may be longer than what the patch says.
+    /// How long the answer to a body of that length can become. An estimate for reserving
+    /// memory: a patched item may be longer than the patch suggests.
     #[must_use]
     pub fn answer_bytes_max(&self, body_bytes: usize) -> usize {
         let headers = Headers::new(&self.head.headers);
@@ -115,7 +115,7 @@ impl LetIn {
     }
 }
 
-/// Whether a request changes something. What cannot be told is taken for a change.
+/// Whether a request changes something. If in doubt, it does.
 fn changes(method: &Method, route: &Route, headers: Headers<'_>) -> bool {
     match (method, route) {
         (&Method::GET | &Method::HEAD, _) => false,
@@ -125,7 +125,7 @@ fn changes(method: &Method, route: &Route, headers: Headers<'_>) -> bool {
     }
 }
 
-/// What is to be done for a request that was let in.
+/// The context of an authorised request.
 #[derive(Debug)]
 pub(crate) struct Call<'a> {
     pub(crate) gateway: &'a Gateway,
@@ -143,13 +143,13 @@ impl Gateway {
         Gateway { service, runtime, config, observer: Arc::new(Unobserved) }
     }
 
-    /// Tells somebody of every answer.
+    /// Reports every answer to `observer`.
     #[must_use]
     pub fn observed_by(self, observer: Arc<dyn Observer>) -> Gateway {
         Gateway { observer, ..self }
     }
 
-    /// Decides by its head alone whether a request is worked on.
+    /// Decides by its head alone whether a request is accepted.
     ///
     /// # Errors
     /// The answer to one that is not.
@@ -184,7 +184,8 @@ impl Gateway {
             body: body.as_ref(),
             scheme: context.head.scheme,
         };
-        // Boxed, since a connection has room for it however large requests become.
+        // Boxed, so that the future of a connection stays small however large requests
+        // become.
         let answering = Box::pin(call.answer(route));
         let answer = in_log_context(Arc::clone(&context) as LogContext, answering).await;
         let answer = answer.unwrap_or_else(|error| Answer::error(&error, &context.activity_id));
@@ -291,7 +292,7 @@ impl Call<'_> {
         self.gateway.now()
     }
 
-    /// What a permission gives to whoever holds a token of it.
+    /// What a permission grants to the holder of its token.
     pub(crate) async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         self.gateway.service.grant(permission).await
     }
@@ -304,7 +305,7 @@ impl Call<'_> {
         self.gateway.config.keys.signing()
     }
 
-    /// For what is refused to everybody: others need not learn even that.
+    /// For what is refused to every principal: without a key one need not learn even that.
     fn require_key(&self) -> Result<(), WireError> {
         match self.principal {
             Principal::Account | Principal::Reader => Ok(()),
@@ -325,12 +326,9 @@ impl Call<'_> {
         self.in_container(container, self.headers.merge_aware(), verb).await
     }
 
-    /// The ranges of a container for what is told of all of them together, for which
-    /// the client need not know that there are any.
-    pub(crate) async fn ranges_behind(
-        &self,
-        container: Link,
-    ) -> Result<Response<Ranges>, WireError> {
+    /// The ranges of a container for requests about all of them together, whose clients
+    /// need not know that there are any.
+    pub(crate) async fn ranges_of(&self, container: Link) -> Result<Response<Ranges>, WireError> {
         Ok(self.in_container(container, true, ReadRanges).await?)
     }
 
@@ -340,7 +338,7 @@ impl Call<'_> {
         merge_aware: bool,
         verb: V,
     ) -> Result<Response<V::Reply>, Failure> {
-        // Some clients print what they do not know.
+        // Some clients print null values.
         let intended_rid = self
             .headers
             .text("x-ms-cosmos-intended-collection-rid")
@@ -415,7 +413,7 @@ mod tests {
             (docs, &[batch, query]),
             (docs, &[("content-type", "application/json")]),
             (colls, &[]),
-            // A header that means something elsewhere.
+            // A header that has a meaning elsewhere.
             (colls, &[plan]),
             ("/dbs/d/colls/c/docs/1", &[query]),
             ("/dbs/d/colls/c/sprocs/p", &[query]),

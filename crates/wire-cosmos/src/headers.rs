@@ -45,7 +45,7 @@ const OURS: [&str; 8] = [
     "prefer",
 ];
 
-/// Headers that say nothing by an empty value. Some clients send all that they know.
+/// Headers whose empty value means absent. Some clients send all that they know.
 const ABSENT_IF_EMPTY: [&str; 7] =
     [ACTIVITY_ID, CONTINUATION, CONSISTENCY_LEVEL, SESSION_TOKEN, MAX_ITEM_COUNT, "a-im", "prefer"];
 
@@ -74,7 +74,7 @@ const VERSIONS: [&str; 21] = [
     "2024-06-06",
 ];
 
-/// How items can be written down. Answers are JSON text, which clients of all kinds take.
+/// How items can be encoded. Answers are JSON text, which all clients accept.
 const FORMATS: [&str; 3] = ["JsonText", "CosmosBinary", "HybridRow"];
 
 /// From the strongest to the weakest.
@@ -83,10 +83,10 @@ const CONSISTENCY_LEVELS: [&str; 5] =
 /// The account's own.
 pub(crate) const CONSISTENCY: &str = "Session";
 
-/// How much of a token is repeated to whoever sent it.
+/// How much of a token an error message repeats.
 const TOKEN_CHARACTERS_SHOWN: usize = 64;
 
-/// Page size where the client says nothing about it.
+/// Page size if the client does not set one.
 pub(crate) const PAGE_ITEMS_DEFAULT: usize = 100;
 
 /// The headers of one request.
@@ -125,7 +125,7 @@ impl<'a> Headers<'a> {
 
     pub(crate) fn conditions(self) -> Result<Conditions, WireError> {
         let etag = |name| self.text(name).map(|value| EtagMatch(value.to_owned()));
-        // As if the client had something that no item can be.
+        // As if the client had an etag that no item can have.
         if self.text(IF_NONE_MATCH) == Some("") {
             return Err(self.invalid(IF_NONE_MATCH));
         }
@@ -142,8 +142,8 @@ impl<'a> Headers<'a> {
         SessionToken::parse(text).map(Some).map_err(invalid)
     }
 
-    /// Refuses what could be read in two ways: a header that is not text, or that is
-    /// there twice. Somebody behind us, or before us, might read it the other way.
+    /// Refuses ambiguous headers: one that is not text, or that occurs twice. A proxy
+    /// before or after us might read it differently.
     pub(crate) fn check_readable(self) -> Result<(), WireError> {
         let prefixes = ["x-ms-", "x-orrery-"];
         let ours = |name: &str| {
@@ -163,7 +163,7 @@ impl<'a> Headers<'a> {
         Ok(())
     }
 
-    /// Refuses what is spoken by nobody: a client that names it expects other answers.
+    /// Refuses unknown versions: a client that names one expects other answers.
     pub(crate) fn check_dialect(self) -> Result<(), WireError> {
         let version = self.text(VERSION).filter(|version| !version.is_empty());
         if version.is_some_and(|version| !VERSIONS.contains(&version)) {
@@ -178,10 +178,10 @@ impl<'a> Headers<'a> {
         Ok(())
     }
 
-    /// Whether the client speaks this version of the protocol or a later one. Who names
-    /// none is taken for an old one.
+    /// Whether the client speaks this version of the protocol or a later one. A client that
+    /// names none is taken for an old one.
     pub(crate) fn speaks(self, version: &str) -> bool {
-        // Dates like these sort as texts.
+        // Dates of this form sort as text.
         self.text(VERSION).is_some_and(|named| named >= version)
     }
 
@@ -193,7 +193,7 @@ impl<'a> Headers<'a> {
     /// Items are always indexed as the policy says; a directive must at least be one.
     pub(crate) fn check_indexing_directive(self) -> Result<(), WireError> {
         const NAME: &str = "x-ms-indexing-directive";
-        // Some clients send the number of the word.
+        // Some clients send the number instead of the word.
         const DIRECTIVES: [&str; 6] = ["default", "include", "exclude", "0", "1", "2"];
         match self.text(NAME) {
             Some(text) if !DIRECTIVES.iter().any(|word| word.eq_ignore_ascii_case(text)) => {
@@ -218,8 +218,8 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// The page size; -1 leaves it to the server, which then takes `chosen`. A client that
-    /// wants no rows (Java says 0 with `TOP 0`) says nothing about pages.
+    /// The page size; -1 leaves it to the server, which then uses `chosen`. A client that
+    /// wants no rows (Java sends 0 with `TOP 0`) does not set a page size.
     pub(crate) fn items_max(self, chosen: usize) -> Result<usize, WireError> {
         match self.text(MAX_ITEM_COUNT).map(str::trim) {
             None | Some("0") => Ok(PAGE_ITEMS_DEFAULT),
@@ -233,7 +233,7 @@ impl<'a> Headers<'a> {
         }
     }
 
-    /// Whether the client says that it can follow merges of partitions.
+    /// Whether the client declares that it can follow merges of partitions.
     pub(crate) fn merge_aware(self) -> bool {
         const MERGE: u64 = 1;
         let capabilities = self.text(CAPABILITIES);
@@ -242,7 +242,8 @@ impl<'a> Headers<'a> {
             .is_some_and(|bits| bits & MERGE != 0)
     }
 
-    /// Who asks, where there is not enough throughput for all.
+    /// The caller's priority and throughput bucket, for when there is not enough throughput
+    /// for all.
     pub(crate) fn caller(self, limits: &Limits) -> Result<Caller, WireError> {
         let priority = match self.text(PRIORITY).map(str::trim) {
             None | Some("") => Priority::default(),

@@ -21,7 +21,7 @@ use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
 use crate::system_properties::{all_shown, shown};
 
-/// Requests on the items of a container. What a POST is, its headers tell, in this order.
+/// Requests on the items of a container. Headers decide what a POST is, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     match *call.method {
         Method::GET if call.headers.text(changes::KIND).is_some() => {
@@ -59,7 +59,7 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
     Ok(one(call, response))
 }
 
-/// Who asks for an item that is not there is not told the resource id of its container.
+/// An error about a missing item does not reveal the resource id of its container.
 fn without_owner(mut error: WireError) -> WireError {
     let owner = error.meta.as_mut().and_then(|meta| meta.owner.as_mut());
     if let Some(owner) = owner.filter(|_| error.status == StatusCode::NOT_FOUND) {
@@ -82,7 +82,7 @@ async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     Ok(one(call, response))
 }
 
-/// A trigger that does not run must not be silently left out.
+/// A trigger that does not run must not be silently ignored.
 fn refuse_triggers(call: &Call<'_>) -> Result<(), WireError> {
     let named = ["x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"];
     if named.into_iter().any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
@@ -107,7 +107,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }
 
-/// The items that a client's headers speak of.
+/// The items that a client's headers select.
 pub(crate) fn scope(call: &Call<'_>) -> Result<Scope, WireError> {
     Ok(Scope {
         key: call.headers.partition_key()?,

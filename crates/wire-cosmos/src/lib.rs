@@ -2,8 +2,8 @@
 //!
 //! [`Gateway::let_in`] looks at the head of one HTTP request — signature, headers, route —
 //! and refuses it before its body is read; [`Gateway::answer`] takes the body, asks the
-//! service, and puts the answer together again. This is the only
-//! place that knows this protocol's paths, headers, bodies and status codes.
+//! service, and renders the answer. This is the only crate that knows this protocol's
+//! paths, headers, bodies and status codes.
 //!
 //! Must not know: partitions, storage, other protocols.
 

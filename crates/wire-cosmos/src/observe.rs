@@ -1,10 +1,9 @@
-//! What is told about requests besides their answers: a context that every line of the log
-//! about one begins with, figures for whoever observes the gateway, and a line about each
-//! that took long.
+//! Observability of requests: a context that every log line about one begins with, figures
+//! for the observer of the gateway, and a line about each slow one.
 //!
 //! Names of verbs and status codes are few and our own, so figures can be kept for each
-//! pair. Containers have names that clients choose, as many as they like: those are in the
-//! context only.
+//! pair. Containers have names that clients choose, in any number: those are in the context
+//! only.
 
 use std::fmt;
 use std::time::Duration;
@@ -18,14 +17,14 @@ use crate::reply::Answer;
 use crate::route::{Path, Route};
 use crate::{changes, query};
 
-/// Whoever wants to know of every answer.
+/// Receives every answer.
 pub trait Observer: Send + Sync + fmt::Debug {
-    /// Called once the answer is there; the time does not include the way of the request's
-    /// body or of the answer.
+    /// Called once the answer is ready; the time does not include receiving the request's
+    /// body or sending the answer.
     fn answered(&self, verb: VerbLabel, status: StatusCode, elapsed: Duration);
 }
 
-/// Nobody does.
+/// Ignores them.
 #[derive(Debug)]
 pub(crate) struct Unobserved;
 
@@ -33,7 +32,7 @@ impl Observer for Unobserved {
     fn answered(&self, _verb: VerbLabel, _status: StatusCode, _elapsed: Duration) {}
 }
 
-/// What a request is about to do, as far as its head says it.
+/// What a request is about to do, judging by its head.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerbLabel {
     ReadAccount,
@@ -55,7 +54,7 @@ pub enum VerbLabel {
     DeleteResource,
     ListResources,
     QueryResources,
-    /// Nothing that is done here, or nothing that can be told before it is refused.
+    /// Not one of the verbs, or refused before it could be determined.
     Other,
 }
 
@@ -107,7 +106,7 @@ impl VerbLabel {
         }
     }
 
-    /// As [`crate::items::feed`] tells requests apart.
+    /// By the same rules as [`crate::items::feed`].
     fn of_items(method: &Method, headers: Headers<'_>) -> VerbLabel {
         match *method {
             Method::GET if headers.text(changes::KIND).is_some() => VerbLabel::ListChanges,
@@ -122,8 +121,7 @@ impl VerbLabel {
     }
 }
 
-/// What every line of the log about a request begins with, put into words only when there
-/// is such a line.
+/// The prefix of every log line about a request, formatted only when there is such a line.
 #[derive(Debug)]
 pub(crate) struct RequestContext {
     pub(crate) head: HttpHead,
@@ -143,7 +141,7 @@ impl fmt::Display for RequestContext {
     }
 }
 
-/// Whether there is a line about a request that took so long.
+/// Whether a request that took this long is logged.
 pub(crate) fn is_logged(elapsed: Duration, slow_after: Option<Duration>) -> bool {
     is_slow(elapsed, slow_after) || tracing::enabled!(tracing::Level::DEBUG)
 }
@@ -152,7 +150,7 @@ fn is_slow(elapsed: Duration, slow_after: Option<Duration>) -> bool {
     slow_after.is_some_and(|slow| elapsed >= slow)
 }
 
-/// Writes down what a request came to. To be called in its context.
+/// Logs the result of a request. To be called in its context.
 pub(crate) fn log(answer: &Answer, elapsed: Duration, slow_after: Option<Duration>) {
     let (partition, charge) = (answer.partition().map(display), display(answer.charge()));
     let (status, elapsed_ms) = (answer.status().as_u16(), elapsed.as_secs_f64() * 1_000.0);

@@ -1,10 +1,10 @@
 //! Queries on the items of a container, and the plans of clients that merge by themselves.
 //!
-//! A client sends a query as it stands and follows the tokens of its pages, or it asks
-//! for a plan first and sends what the plan says to one range after another. Both are
-//! the same request here: which items it is about is in its headers. What would have to be
-//! put together of several partitions is left to clients, as in the service, so that a
-//! program that works here works there; people and tools can ask for the answer itself.
+//! A client sends a query as it is and follows the tokens of its pages, or it asks for a
+//! plan first and sends what the plan says to one range after another. Both are the same
+//! request here: which items it is about is in its headers. What would have to be merged
+//! from several partitions is left to clients, as in the service, so that a program that
+//! works here works there; people and tools can ask for the merged answer.
 
 mod metrics;
 pub(crate) mod plan;
@@ -31,7 +31,7 @@ use crate::system_properties::all_shown;
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
-/// Says that the request is about a part of the ring, even where it names no bounds.
+/// Marks a request about a part of the ring, even if it names no bounds.
 const READ_KEY_TYPE: &str = "x-ms-read-key-type";
 const POPULATE_METRICS: &str = "x-ms-documentdb-populatequerymetrics";
 const POPULATE_INDEX_METRICS: &str = "x-ms-cosmos-populateindexmetrics";
@@ -39,18 +39,18 @@ const POPULATE_INDEX_METRICS_V2: &str = "x-ms-cosmos-populateindexmetrics-v2";
 const POPULATE_ADVICE: &str = "x-ms-cosmos-populatequeryadvice";
 const INDEX_METRICS: &str = "x-ms-cosmos-index-utilization";
 
-/// Our own: `scan` has every item read, whatever the index knows.
+/// Our own: `scan` forces a full scan, whatever the index could do.
 const APPROACH: &str = "x-orrery-query-approach";
-/// Our own: asks for the one answer of all partitions, whatever has to be merged for it.
+/// Our own: asks for the merged answer of all partitions.
 const MERGE: &str = "x-orrery-query-merge";
-/// Our own: asks how the items were found, and answers it.
+/// Our own: asks for the access path, and returns it.
 const EXPLAIN: &str = "x-orrery-query-explain";
 
-/// Rows of a page where the client leaves their number to the server: the most that a
-/// page is documented to have. Bytes, time and charge end most pages before.
+/// Rows of a page if the client leaves their number to the server: the most that a page is
+/// documented to have. Bytes, time and charge end most pages before.
 const PAGE_ROWS: usize = 1_000;
 
-/// A query as it stands in a body.
+/// A query as it is in a body.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Statement {
     pub(crate) text: String,
@@ -93,7 +93,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     Ok(answer.with_continuation(rest.as_deref()))
 }
 
-/// How a client that asks each partition runs a query.
+/// The plan for a client that asks each partition itself.
 pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let Statement { text, parameters } = Statement::of(call)?;
     let features = Features::parse(call.headers.text(FEATURES).unwrap_or_default());
@@ -135,8 +135,7 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
     })
 }
 
-/// Whether the client says itself where its items are. It need not agree to ask
-/// several partitions then.
+/// Whether the client routes by itself. It need not enable cross-partition queries then.
 fn routes_itself(call: &Call<'_>) -> bool {
     [RANGE_ID, START_EPK, END_EPK, READ_KEY_TYPE]
         .iter()
@@ -171,12 +170,12 @@ fn page(owner_rid: &str, rows: &[Bytes]) -> Answer {
     answer
 }
 
-/// Adds what the client asked to be told about the work.
+/// Adds the metrics that the client asked for.
 fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bool) -> Answer {
     if call.headers.flag(POPULATE_METRICS) {
         answer.set("x-ms-documentdb-query-metrics", &metrics::of(report));
     }
-    // Clients of the second form take a later page that has it for a mistake.
+    // Clients of the second form take a later page that has it for an error.
     let is_first = call.headers.text(CONTINUATION).is_none();
     if call.headers.flag(POPULATE_INDEX_METRICS_V2) && is_first {
         answer.set(INDEX_METRICS, &metrics::index_use_v2(&report.usage, keyed));
@@ -192,8 +191,8 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
     if call.headers.flag(EXPLAIN) {
         answer.set(EXPLAIN, &explained(report));
     }
-    // Rows with equal sort keys come in the direction of the first of them, which
-    // clients must know to go on between two of them.
+    // Rows with equal sort values come in the direction of the first of them, which clients
+    // must know to resume between two of them.
     let direction =
         Object::from_iter([("reverseRidEnabled", true), ("reverseIndexScan", report.backwards)]);
     answer.set("x-ms-cosmos-query-execution-info", &Value::Object(direction).to_string());

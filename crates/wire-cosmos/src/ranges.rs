@@ -1,8 +1,8 @@
-//! `pkranges`: the physical partitions, as clients' routing maps want them.
+//! `pkranges`: the physical partitions, as clients' routing maps need them.
 //!
-//! Clients read this as a feed of changes: they send back the etag of the last
-//! answer until there is nothing new (304). After a split only the new ranges
-//! come, and their `parents` say which old ones to forget.
+//! Clients read this as a feed of changes: they send back the etag of the last answer until
+//! there is nothing new (304). After a split only the new ranges come, and their `parents`
+//! say which old ones to forget.
 
 use bytes::Bytes;
 use http::{Method, StatusCode};

@@ -22,12 +22,12 @@ const CHARGE: &str = "x-ms-request-charge";
 
 /// The version of the protocol that is spoken, whichever one a client asks for.
 const API_VERSION: &str = "2020-07-15";
-/// The version of the shapes of resources that goes with it.
+/// The version of the resource schemas that goes with it.
 const SCHEMA_VERSION: &str = "1.19";
 
-/// The names of a partition's position. The service tells apart what one replica,
-/// a quorum and all regions have; here a write is answered when the only copy is
-/// on the disk, so all of them have come equally far.
+/// The headers with a partition's position. The service distinguishes what one replica, a
+/// quorum and all regions have; here a write is answered when the only copy is on the disk,
+/// so all of them are equal.
 const PARTITION_LSNS: [&str; 5] = [
     "lsn",
     "x-ms-cosmos-llsn",
@@ -35,13 +35,13 @@ const PARTITION_LSNS: [&str; 5] = [
     "x-ms-cosmos-quorum-acked-llsn",
     "x-ms-global-committed-lsn",
 ];
-/// The names of the position of an item's last write.
+/// The headers with the position of an item's last write.
 const ITEM_LSNS: [&str; 2] = ["x-ms-item-lsn", "x-ms-cosmos-item-llsn"];
 
-/// What all headers together may have; .NET takes 64 KB, with the status line.
+/// What all headers together may have; .NET accepts 64 KB, with the status line.
 const HEADER_BYTES_MAX: usize = 60 << 10;
 
-/// What is told about a query, from what can be longest on.
+/// The metrics of a query, the potentially longest first.
 const METRICS: [&str; 4] = [
     "x-ms-cosmos-index-utilization",
     "x-orrery-query-explain",
@@ -49,7 +49,7 @@ const METRICS: [&str; 4] = [
     "x-ms-documentdb-query-metrics",
 ];
 
-/// An answer in the making.
+/// An answer under construction.
 #[derive(Debug)]
 pub(crate) struct Answer {
     response: HttpResponse<Bytes>,
@@ -72,7 +72,7 @@ impl Answer {
         answer
     }
 
-    /// An answer in a form that its reader knows by its first bytes.
+    /// An answer in an encoding that its reader recognises by its first bytes.
     pub(crate) fn binary(status: StatusCode, body: impl Into<Bytes>) -> Answer {
         let mut answer = Answer::json(status, body);
         let content_type = HeaderValue::from_static("application/octet-stream");
@@ -80,7 +80,7 @@ impl Answer {
         answer
     }
 
-    /// An answer that says no. Clients read `message` from every such body.
+    /// An error response. Clients read `message` from every such body.
     pub(crate) fn error(error: &WireError, activity_id: &str) -> Answer {
         let mut answer = Answer::json(error.status, error.body(activity_id));
         if error.substatus != 0 {
@@ -108,7 +108,7 @@ impl Answer {
         self.charge
     }
 
-    /// How a query found its items.
+    /// The access path of a query.
     pub(crate) fn plan(&self) -> Option<String> {
         self.report.as_deref().map(query::explained)
     }
@@ -131,7 +131,7 @@ impl Answer {
         self
     }
 
-    /// Says what it cost, what the client has now seen, and of which partition.
+    /// Sets the charge, the session token, and the partition.
     pub(crate) fn with_meta(mut self, meta: &ResponseMeta) -> Answer {
         self.set(CHARGE, &meta.charge.to_string());
         self.charge = meta.charge;
@@ -173,8 +173,8 @@ impl Answer {
         self
     }
 
-    /// Leaves out what is only told about a query, from the longest on, until all headers
-    /// together are what clients take. The page itself is never cut.
+    /// Removes metrics of a query, the longest first, until all headers together are within
+    /// what clients accept. The page itself is never cut.
     fn cut_metrics(&mut self) {
         let length = |headers: &HeaderMap| -> usize {
             headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum()
@@ -212,7 +212,7 @@ impl Answer {
     }
 }
 
-/// A link by names as a header can carry it: what is not ASCII is percent-encoded.
+/// A link by names, encoded for a header: what is not ASCII is percent-encoded.
 fn alternate_path(link: &str) -> Cow<'_, str> {
     utf8_percent_encode(link, CONTROLS).into()
 }

@@ -59,7 +59,7 @@ fn check_key(call: &Call<'_>, kind: Kind) -> Result<(), WireError> {
 /// Requests on one resource.
 pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
     let conditions = call.headers.conditions()?;
-    // It says nothing about resources, but it must be one.
+    // It has no effect on resources, but it must be valid.
     call.headers.session()?;
     let kind = link.kind().ok_or_else(|| call.not_allowed())?;
     let issuer = Issuer::of(call, kind)?;
@@ -100,8 +100,8 @@ async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, Wire
     feed_answer(call, kind, response).await
 }
 
-/// The change to the other kind of throughput that a client asks for. Its body, if
-/// there is one, does not matter.
+/// The migration to the other kind of throughput that a client asks for. Its body, if there
+/// is one, does not matter.
 fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireError> {
     if link.kind() != Some(Kind::Offer) {
         return Ok(None);
@@ -118,11 +118,11 @@ fn migration(call: &Call<'_>, link: &Link) -> Result<Option<Migration>, WireErro
     }
 }
 
-/// The last version whose clients know containers without a key, and the kinds of indexes
-/// that there once were.
+/// The last version whose clients know containers without a key, and the old kinds of
+/// indexes.
 const OLD: &str = "2018-09-17";
 
-/// How clients of this version read resources.
+/// How clients of this version see resources.
 fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
     if call.headers.speaks_at_most(OLD) { as_they_were } else { as_they_are }
 }
@@ -136,13 +136,14 @@ fn as_they_are(body: Bytes) -> Bytes {
     without(body, "\"indexes\"", without_outdated_indexes)
 }
 
-/// Old clients want a key with every request on a container that has one, even if the
-/// service gave it.
+/// Old clients require a key with every request on a container that has one, even if the
+/// service added it.
 fn as_they_were(body: Bytes) -> Bytes {
     without(body, "\"systemKey\"", without_system_key)
 }
 
-/// Most have nothing of the kind, which is seen by a word, without reading the text.
+/// Most contain nothing of the kind, which a search for the word shows without parsing the
+/// text.
 fn without(body: Bytes, word: &str, change: fn(&Value) -> Option<Value>) -> Bytes {
     let is_concerned = std::str::from_utf8(&body).is_ok_and(|text| text.contains(word));
     let changed = || change(&json::parse(&body).ok()?);

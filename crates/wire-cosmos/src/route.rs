@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use service::{Kind, Link};
 
-/// Longest path that is looked at: the deepest link with names of their longest.
+/// Longest path that is parsed: the deepest link with names of maximal length.
 const PATH_BYTES_MAX: usize = 8 << 10;
 
 /// What a path names.
@@ -43,7 +43,7 @@ pub(crate) enum Route {
     KeyDelete {
         container: Link,
     },
-    /// Something the protocol has and this server does not, by its name.
+    /// Part of the protocol, but not implemented yet, by its name.
     Later {
         what: &'static str,
     },
@@ -70,8 +70,8 @@ impl Route {
 /// A path with its segments decoded.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Path {
-    /// Of a request for addresses, those of what the addresses are of: that is what its
-    /// client has signed.
+    /// For a request for addresses, the segments of their subject: that is what its client
+    /// has signed.
     segments: Vec<String>,
     asks_addresses: bool,
 }
@@ -95,25 +95,26 @@ pub(crate) enum PathError {
     DirectMode,
 }
 
-/// What paths with a second slash in front begin with: clients that add one to an
-/// endpoint without (Python SDKs up to 4.7 and those made of them; .NET for addresses).
+/// First segments of paths that may have a second slash in front: clients that add one to
+/// an endpoint without it (Python SDKs up to 4.7 and those based on them; .NET for
+/// addresses).
 const DOUBLED: [&str; 2] = ["dbs", "addresses"];
 
-/// What only clients in direct mode ask for.
+/// Only clients in direct mode ask for these.
 const ADDRESSES: &str = "addresses";
-/// And of what.
+/// And for what resource.
 const RESOLVE_FOR: &str = "$resolvefor";
 
-/// Parameters that the protocol has. Others, behind an item, are a part of its id.
+/// Parameters of the protocol. Others, after an item, are a part of its id.
 const PARAMETERS: [&str; 4] = [RESOLVE_FOR, "$filter", "$partitionkeyrangeids", "api-version"];
 
 /// Segments in the path of an item.
 const ITEM_SEGMENTS: usize = 6;
 
 impl Path {
-    /// Takes a path as it stands in the request line, with its query.
+    /// Takes a path as it is in the request line, with its query.
     ///
-    /// Splits first and decodes then, so that an encoded slash stays part of a name.
+    /// Splits first and decodes afterwards, so that an encoded slash stays part of a name.
     pub(crate) fn parse(raw: &str, query: Option<&str>) -> Result<Path, PathError> {
         if raw.len().saturating_add(query.map_or(0, str::len)) > PATH_BYTES_MAX {
             return Err(PathError::TooLong);
@@ -125,7 +126,7 @@ impl Path {
             return Ok(Path { asks_addresses: true, ..Path::of(&resource)? });
         }
         if path.is_item() && !is_parameters(query)? {
-            // Some clients send the question mark of an id as it is.
+            // Some clients send the question mark of an id unencoded.
             return Path::of(&format!("{raw}%3F{}", query.replace('/', "%2F")));
         }
         Ok(path)
@@ -155,9 +156,9 @@ impl Path {
         &self.segments
     }
 
-    /// The links that a client may have signed for an item whose id has slashes that were
-    /// not encoded, or backslashes, which the libraries of Rust and .NET send as slashes.
-    /// The path itself leads nowhere.
+    /// The links that a client may have signed for an item whose id has unencoded slashes,
+    /// or backslashes, which the libraries of Rust and .NET send as slashes. The path
+    /// itself matches no route.
     pub(crate) fn links_with_slashes(&self) -> Vec<String> {
         let words = self.segments.iter().step_by(2).map(String::as_str);
         let Some((owner, id)) = self.segments.split_at_checked(ITEM_SEGMENTS - 1) else {
@@ -211,7 +212,7 @@ fn parameter(query: &str, name: &str) -> Result<Option<String>, PathError> {
     Ok(None)
 }
 
-/// Whether all of a query is parameters that the protocol has.
+/// Whether all of a query is parameters of the protocol.
 fn is_parameters(query: &str) -> Result<bool, PathError> {
     for pair in query.split('&') {
         let name = decode(pair.split('=').next().unwrap_or_default())?.to_ascii_lowercase();

@@ -1,6 +1,7 @@
-//! `x-ms-exclude-system-properties`: leaves out of answers what the database has added to
-//! items, wherever an item stands in them: alone, in a feed or in what a query made of it.
-//! What has all of the properties is an item; one that a query asked for by its name stays.
+//! `x-ms-exclude-system-properties`: removes from answers what the database has added to
+//! items, wherever an item is in them: alone, in a feed or in the output of a query. An
+//! object with all of the properties is an item; one that a query selected by its name
+//! stays.
 
 use std::borrow::Cow;
 
@@ -36,7 +37,7 @@ fn write(value: Raw<'_>, out: &mut String) {
     match value.kind() {
         JsonKind::Object if NAMES.iter().all(|name| value.get(name).is_some()) => {
             let own = value.members().filter(|(name, _)| !NAMES.contains(&name.as_ref()));
-            // What stands inside is its client's, even if it is a copy of an item.
+            // What is inside belongs to the client, even if it is a copy of an item.
             write_object(own, out, |value, out| out.push_str(value.text()));
         }
         JsonKind::Object => write_object(value.members(), out, write),

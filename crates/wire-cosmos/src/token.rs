@@ -1,9 +1,8 @@
-//! Resource tokens: what clients get with a permission, and show instead of a key.
+//! Resource tokens: what clients get with a permission, and present instead of a key.
 //!
-//! A token carries what it grants and until when, signed with a key that is
-//! derived from an account key: nothing is stored, and whoever takes an account
-//! key out of service takes its tokens with it. As in the service, deleting or
-//! replacing the permission does not revoke a token.
+//! A token carries what it grants and until when, signed with a key that is derived from an
+//! account key: nothing is stored, and retiring an account key retires its tokens. As in
+//! the service, deleting or replacing the permission does not revoke a token.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
@@ -20,7 +19,7 @@ use crate::auth::{Refused, rfc1123};
 use crate::error::WireError;
 use crate::gateway::Call;
 
-/// How long a token lives unless its reader asks for less or more.
+/// How long a token is valid unless its reader asks for less or more.
 const LIFE_SECS_DEFAULT: u64 = 3_600;
 const EXPIRY: &str = "x-ms-documentdb-expiry-seconds";
 
@@ -31,15 +30,15 @@ const DERIVATION: &[u8] = b"orrery resource token 1";
 /// What a resource token begins with.
 const PREFIX: &str = "type=resource&ver=1&sig=";
 
-/// Gives tokens to the permissions of an answer.
+/// Adds tokens to the permissions of an answer.
 #[derive(Debug)]
 pub(crate) struct Issuer {
     until: Timestamp,
 }
 
 impl Issuer {
-    /// The issuer for answers about resources of a kind; none where they get no
-    /// tokens. Asked before anything is done, as it may refuse the request.
+    /// The issuer for answers about resources of a kind; `None` if they get no tokens.
+    /// Called before anything is done, as it may refuse the request.
     pub(crate) fn of(call: &Call<'_>, kind: Kind) -> Result<Option<Issuer>, WireError> {
         if kind != Kind::Permission {
             return Ok(None);
@@ -48,7 +47,7 @@ impl Issuer {
         Ok(Some(Issuer { until: Timestamp::from_millis(until * 1000) }))
     }
 
-    /// The permission with a token, if it gives anything.
+    /// The permission with a token, if it grants anything.
     pub(crate) async fn with_token(&self, call: &Call<'_>, body: Bytes) -> Bytes {
         let Ok(permission) = json::parse(&body) else { return body };
         let Some(grant) = call.grant(&permission).await else { return body };

@@ -1,4 +1,4 @@
-//! What a container holds and may hold, for clients that ask for it with the container.
+//! What a container holds and may hold, for clients that request it with the container.
 
 use bytes::Bytes;
 use model::json::{self, Object, Value};
@@ -21,10 +21,10 @@ const QUOTA: &str = "x-ms-resource-quota";
 const USAGE: &str = "x-ms-resource-usage";
 const INDEX_PROGRESS: &str = "x-ms-documentdb-collection-index-transformation-progress";
 
-/// Keys that are named of each partition: as many as the service's own charts show.
+/// Keys that are named per partition: as many as the service's own charts show.
 const LARGEST_KEYS: usize = 3;
 
-/// And if all are wanted: an answer has to fit into memory.
+/// And if all are requested: an answer has to fit into memory.
 const ALL_KEYS_MAX: usize = 10_000;
 
 /// The size of something in the unit of these headers and properties.
@@ -42,7 +42,7 @@ pub(crate) async fn answer(
 ) -> Result<Answer, WireError> {
     let read = ResourceAction::Read { link: link.clone(), conditions };
     let mut response = call.catalogue(read).await?;
-    let layout = call.ranges_behind(link.clone()).await?;
+    let layout = call.ranges_of(link.clone()).await?;
     response.meta.add(&layout.meta);
     let ResourceReply { kind, etag, body, .. } = response.reply;
     let Ranges { ranges, index_percent, .. } = layout.reply;
@@ -73,8 +73,8 @@ fn usage(ranges: &[RangeInfo]) -> String {
     used(bytes, ranges.iter().map(|range| range.items).sum())
 }
 
-/// Has the names of the quota in their order, though no item counts as used: a client finds a
-/// usage by the place of its quota (DocumentClient of .NET).
+/// Has the names of the quota in their order, though no item counts as used: a client finds
+/// a usage by the index of its quota (DocumentClient of .NET).
 fn used(bytes: u64, count: u64) -> String {
     let size = bytes.div_ceil(KB);
     format!("documentSize=0;documentsSize={size};documentsCount={count};collectionSize={size};")

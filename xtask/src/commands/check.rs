@@ -1,7 +1,7 @@
-//! `cargo xtask check`: what a change is held against while it is being made.
+//! `cargo xtask check`: the quick checks for the inner loop.
 //!
-//! Rules, lints and documentation, then the tests that end soon: those inside the crates
-//! and the golden scripts. `cargo xtask test` adds those that take their time.
+//! Rules, lints and documentation, then the quick tests: those inside the crates and the
+//! golden scripts. `cargo xtask test` adds the slow ones.
 
 use std::path::Path;
 use std::time::Duration;

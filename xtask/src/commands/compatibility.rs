@@ -1,4 +1,4 @@
-//! `cargo xtask compatibility`: writes the page about what the SDKs showed.
+//! `cargo xtask compatibility`: writes the page about the results of the SDKs.
 
 use std::path::Path;
 

@@ -11,11 +11,11 @@ use crate::report::Tally;
 use crate::results;
 use crate::run::{is_ci, step};
 
-/// The SDKs of every test run. The Rust SDK takes minutes to build, so its program
-/// runs when it is asked for.
+/// The SDKs of every test run. The Rust SDK takes minutes to build, so its program runs
+/// only on request.
 pub const EVERY_TIME: [Sdk; 5] = [Sdk::Python, Sdk::Node, Sdk::Go, Sdk::Java, Sdk::Dotnet];
 
-/// What the programs showed, and what this machine could not run.
+/// The results of the programs, and what this machine could not run.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     pub tally: Tally,
@@ -99,7 +99,7 @@ pub fn target_folder() -> Result<PathBuf> {
     Ok(target.join("conformance"))
 }
 
-/// A folder for one run, which is gone afterwards. Two runs do not meet.
+/// A folder for one run, which is removed afterwards. Runs do not share one.
 #[derive(Debug)]
 pub struct Scratch(pub PathBuf);
 
@@ -113,7 +113,7 @@ impl Scratch {
 
 impl Drop for Scratch {
     fn drop(&mut self) {
-        // What cannot be removed is in the target folder, where it harms nobody.
+        // What cannot be removed is in the target folder, where it does no harm.
         let _left_behind = std::fs::remove_dir_all(&self.0);
     }
 }

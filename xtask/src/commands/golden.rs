@@ -1,7 +1,7 @@
-//! `cargo xtask golden`: records the golden scripts anew.
+//! `cargo xtask golden`: re-records the golden scripts.
 //!
-//! The new transcripts are what the code does, not what it should do: the change
-//! is to be read like code before it is committed.
+//! The new transcripts are what the code does, not what it should do: review the change
+//! like code before committing it.
 
 use std::path::Path;
 use std::process::Command;
@@ -51,7 +51,7 @@ fn recordable(manifests: &[Manifest], wanted: &[String]) -> Result<Vec<String>> 
     Ok(if wanted.is_empty() { all } else { wanted.to_vec() })
 }
 
-/// Says what differs from the last commit, new files included.
+/// Shows what differs from the last commit, new files included.
 fn show_changes(root: &Path) -> Result<()> {
     println!("changed since the last commit; read it like code:");
     for args in [["diff", "--stat"], ["status", "--short"]] {

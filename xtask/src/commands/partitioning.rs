@@ -39,7 +39,7 @@ fn tests(root: &Path) -> Result<Vec<Proof>> {
 }
 
 /// The cases of an SDK's program that name rows. Without the SDK there is no table: it
-/// would say of fewer rows that they are proved.
+/// would report fewer rows as proved.
 fn cases(root: &Path, binary: &Path, sdk: Sdk) -> Result<Vec<Proof>> {
     let target = target_folder()?;
     let program = match conformance::prepare(sdk, root, &target) {

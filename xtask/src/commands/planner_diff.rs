@@ -17,7 +17,7 @@ pub struct Options {
     /// Repeats an earlier run: the same seed makes the same queries
     #[arg(long, default_value_t = 1)]
     seed: u64,
-    /// Asks what functions give for constants instead: 1,000 calls of each are many
+    /// Tests what functions return for constants instead: 1,000 calls of each are many
     #[arg(long)]
     functions: bool,
 }

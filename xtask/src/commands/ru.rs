@@ -1,7 +1,7 @@
 //! `cargo xtask ru`: what requests cost here, beside what the service is known to charge.
 //!
-//! The table is printed by a test, which also holds the errors to their limits: what
-//! is shown and what is asserted cannot differ.
+//! The table is printed by a test, which also asserts the limits on errors: what is shown
+//! and what is asserted cannot differ.
 
 use std::path::Path;
 

@@ -29,18 +29,21 @@ pub struct Options {
     /// Random commands compared with the reference model
     #[arg(long, default_value_t = 100_000)]
     commands: u64,
-    /// Random containers, each asked random queries in all ways
+    /// Random containers, each asked random queries by all approaches
     #[arg(long, default_value_t = 100)]
     datasets: u64,
     /// Queries on each of them
     #[arg(long, default_value_t = 100)]
     queries: u64,
-    /// Ordered queries that clients take up again at every page, while items are written
+    /// Ordered queries that clients resume at every page, while items are written
     #[arg(long, default_value_t = 10_000)]
     resumes: u64,
     /// Seconds of hostile queries while health and reads are measured
     #[arg(long, default_value_t = 60)]
     attack_seconds: u64,
+    /// Orders in which writers, splits, merges and a crash are tried
+    #[arg(long, default_value_t = 3_000)]
+    interleavings: u64,
     /// Rounds of attacks on the memory of a server
     #[arg(long, default_value_t = 5)]
     attacks: u64,
@@ -59,7 +62,7 @@ pub struct Options {
     /// Only tests whose crate and name contain this: `lab::queries`
     #[arg(long)]
     only: Option<String>,
-    /// Goes on with further rounds for this long; one round when left out
+    /// Continues with further rounds for this long; one round when left out
     #[arg(long, default_value_t = 0)]
     minutes: u64,
     /// Seed of the first round; each further round takes the next number
@@ -71,7 +74,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 13] {
+    fn variables(&self) -> [(&'static str, u64); 14] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -84,6 +87,7 @@ impl Options {
             ("ORRERY_ATTACKS", self.attacks),
             ("ORRERY_CONNECTIONS", self.connections),
             ("ORRERY_BACKUPS", self.backups),
+            ("ORRERY_INTERLEAVINGS", self.interleavings),
             ("ORRERY_ROWS", self.rows),
             ("ORRERY_MUTATIONS", self.mutations),
         ]

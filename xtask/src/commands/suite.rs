@@ -26,7 +26,8 @@ pub struct Options {
     suite: Which,
     /// Test files, such as `test_crud`; all of the plan when left out
     files: Vec<String>,
-    /// Runs against a server that knows nothing, and records which tests pass all the same
+    /// Runs against a server that implements nothing, and records which tests pass all the
+    /// same
     #[arg(long, conflicts_with = "files")]
     stub: bool,
 }

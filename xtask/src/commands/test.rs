@@ -1,9 +1,8 @@
 //! `cargo xtask test`: everything that must hold before a change is merged.
 //!
-//! Rules and lints come first because they are cheap. The last line is
-//! `N passed, N failed` alone, for people and for machines; before it stands what
-//! was left out, if anything was. On a continuous-integration machine (`CI=true`)
-//! nothing may be left out.
+//! Rules and lints come first because they are cheap. The last line is `N passed, N failed`
+//! alone, for people and for machines; before it is what was skipped, if anything was. On a
+//! continuous-integration machine (`CI=true`) nothing may be skipped.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,11 +15,11 @@ use crate::repo;
 use crate::report::Tally;
 use crate::run::{Cargo, Stopwatch, is_ci, step};
 
-/// A test that says nothing for so long hangs: the slowest takes two minutes on a busy
+/// A test that is silent for this long hangs: the slowest takes two minutes on a busy
 /// machine.
 const SILENCE_MAX: Duration = Duration::from_secs(900);
 
-/// Says itself what went wrong: nothing may follow the closing line.
+/// Prints errors itself: nothing may follow the closing line.
 pub fn run(root: &Path) -> ExitCode {
     let watch = Stopwatch::start();
     let mut left_out = left_out(repo::shared_data(root).is_dir());
@@ -48,7 +47,7 @@ fn run_steps(root: &Path, ci: bool, left_out: &mut Vec<String>) -> Result<Tally>
     let sdks = conformance::run_sdks(root, &conformance::EVERY_TIME)?;
     tally += sdks.tally;
     left_out.extend(sdks.left_out);
-    // Here the tests have run: what is left out is a failure beside their results.
+    // Here the tests have run: what was skipped is a failure beside their results.
     tally.failed += u64::from(ensure_complete(ci, left_out).is_err());
     Ok(tally)
 }

@@ -1,8 +1,8 @@
 //! `cargo xtask transitions`: splits and merges under the load of official SDKs.
 //!
-//! The programs (`tests/conformance/*/transitions.*`) know what they were told and
-//! fail on any error, on any item that is lost, doubled or old, and on a position
-//! that goes back. This command changes the layout of their containers meanwhile.
+//! The programs (`tests/conformance/*/transitions.*`) know what was acknowledged and fail
+//! on any error, on any item that is lost, duplicated or stale, and on a position that goes
+//! back. This command changes the layout of their containers meanwhile.
 
 use std::fs::File;
 use std::path::{Path, PathBuf};
@@ -33,7 +33,7 @@ pub struct Options {
     /// Merges to make
     #[arg(long, default_value_t = 50)]
     merges: u32,
-    /// How long the load goes on
+    /// How long the load lasts
     #[arg(long, default_value_t = 90)]
     seconds: u64,
 }
@@ -62,8 +62,8 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
     server.stop()
 }
 
-/// Makes all changes, spread over the time that the load takes, and says which
-/// paused writes longest, in milliseconds.
+/// Makes all changes, spread over the duration of the load, and returns the longest pause
+/// of writes, in milliseconds.
 fn change_layouts(server: &Server, loads: &[Load], options: &Options) -> Result<f64> {
     let total = options.splits + options.merges;
     // Some time is left to the programs for the last layout.
@@ -111,7 +111,7 @@ struct Load {
 
 impl Drop for Load {
     fn drop(&mut self) {
-        // Both fail when the process is gone already, which is what is wanted.
+        // Both fail when the process is gone already, which is the goal.
         let _gone = self.child.kill();
         let _gone = self.child.wait();
     }
@@ -176,7 +176,7 @@ impl Load {
         serde_json::from_slice(&output.stdout).context("an answer is JSON")
     }
 
-    /// Waits for the end; says what the program counted.
+    /// Waits for the end; returns what the program counted.
     fn finish(mut self) -> Result<String> {
         let status = run::poll(Duration::from_secs(END_SECS_MAX), || Ok(self.child.try_wait()?))?;
         let (said, language) = (self.said()?, self.sdk.language());

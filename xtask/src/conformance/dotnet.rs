@@ -14,8 +14,8 @@ use super::prepare::{Program, once, quiet, tool_version};
 /// The first version that builds the project.
 const VERSION_MIN: u32 = 10;
 
-/// What must hold wherever `dotnet` comes from: the SDK asks no address outside this machine where
-/// it is, and no process of a build outlives it.
+/// What must hold wherever `dotnet` comes from: the SDK contacts no address outside this
+/// machine, and no process of a build outlives it.
 const VARIABLES: [(&str, &str); 6] = [
     ("COSMOS_DISABLE_IMDS_ACCESS", "true"),
     ("DOTNET_CLI_TELEMETRY_OPTOUT", "1"),
@@ -29,7 +29,7 @@ const VARIABLES: [(&str, &str); 6] = [
 const OTHER_PACKAGES: [&str; 2] =
     ["Microsoft.Azure.DocumentDB.Core", "Microsoft.Azure.Cosmos.Table"];
 
-/// A `dotnet`, and what it wants to find in its environment.
+/// A `dotnet`, and its environment variables.
 struct Dotnet {
     program: PathBuf,
     version: String,
@@ -84,7 +84,7 @@ fn is_recent(version: &str) -> bool {
     major.is_some_and(|major| major >= VERSION_MIN)
 }
 
-/// Builds the program, and gets a project ready for the README's.
+/// Builds the program, and prepares a project for the README's.
 pub(super) fn prepare(source: &Path, shared: &Path, folder: &Path) -> Result<Program> {
     let dotnet = Dotnet::find(shared)?;
     let project = source.join("Conformance.csproj");
@@ -126,7 +126,7 @@ fn sources(folder: &Path) -> Result<String> {
     Ok(paths.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?)
 }
 
-/// The SDK's own version; NuGet takes it as it stands or says that it did not.
+/// The SDK's own version; NuGet takes it literally or reports that it did not.
 fn package(manifest: &str) -> Result<String> {
     const NAME: &str = "Microsoft.Azure.Cosmos";
     let (_, after) = manifest

@@ -18,10 +18,10 @@ use crate::run::Cargo;
 /// The goal that fetches packages, with its version: Maven would take another each year.
 const COPY_DEPENDENCIES: &str =
     "org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies";
-/// The Java SDK speaks TLS alone unless it is told otherwise.
+/// The Java SDK requires TLS unless this is set.
 const PLAIN_HTTP: &str = "-DCOSMOS.HTTP_CONNECTION_WITHOUT_TLS_ALLOWED=true";
 
-/// A program of seconds does not earn back what the second compiler costs: half of all.
+/// A program of seconds does not amortise what the second compiler costs: half of all.
 const QUICK_START: &str = "-XX:TieredStopAtLevel=1";
 
 /// How to run what is written with an SDK.
@@ -35,7 +35,7 @@ pub struct Program {
     pub(super) example_folder: PathBuf,
     /// The SDK's package and its version.
     pub package: String,
-    /// What its language wants to find in the environment.
+    /// Environment variables of its language.
     pub(super) variables: Vec<(OsString, OsString)>,
 }
 
@@ -55,7 +55,7 @@ impl Program {
         Ok(command)
     }
 
-    /// Options come before whatever the program is told, variables beside it.
+    /// Options come before the program's arguments, variables beside it.
     fn start(&self, words: &[OsString], trust: &Trust) -> Command {
         let (program, arguments) = words.split_first().expect("every invocation names its program");
         let mut command = Command::new(program);
@@ -80,8 +80,8 @@ pub enum Readiness {
 
 /// Fetches what the SDK's program needs into `target`.
 ///
-/// A missing language or package is not a failure of ours: it is said and left out,
-/// and whoever runs this on a continuous-integration machine makes it a failure.
+/// A missing language or package is not a failure of ours: it is reported and skipped, and
+/// on a continuous-integration machine the caller makes it a failure.
 pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
     let source = root.join("tests/conformance").join(sdk.folder());
     let prepared = match sdk {
@@ -119,7 +119,7 @@ fn prepare_python(source: &Path, target: &Path) -> Result<Program> {
     })
 }
 
-/// A Python with the packages of a requirements file; gives back its interpreter.
+/// A Python with the packages of a requirements file; returns its interpreter.
 pub fn virtual_environment(folder: &Path, requirements: &Path) -> Result<PathBuf> {
     let version = tool_version("python3")?;
     let python = folder.join("bin/python");
@@ -260,12 +260,12 @@ fn tool_says(tool: &str, argument: &str) -> Result<String> {
     Ok(String::from_utf8_lossy(&output.stdout).trim().to_owned())
 }
 
-/// Runs to the end in silence; what it printed is part of the error.
+/// Runs to completion in silence; what it printed is part of the error.
 pub(crate) fn quiet(command: &mut Command) -> Result<()> {
     let shown = format!("{command:?}");
     let output = command.stdin(Stdio::null()).output();
     let output = output.with_context(|| format!("cannot start {shown}"))?;
-    // Some tools say on the one what others say on the other.
+    // Some tools write to one stream what others write to the other.
     let said = if output.stderr.is_empty() { &output.stdout } else { &output.stderr };
     let said = String::from_utf8_lossy(said);
     let cause = said.lines().rfind(|line| !line.trim().is_empty()).unwrap_or_default();
@@ -287,7 +287,7 @@ fn node_package(manifest: &str) -> Result<String> {
     Ok(format!("{name} {}", version.as_str().context("a version is a text")?))
 }
 
-/// The version that a module asks for of the SDK, which Go takes as it stands.
+/// The version of the SDK that a module requires, which Go takes literally.
 fn go_package(module: &str) -> Result<String> {
     const NAME: &str = "azcosmos";
     let wanted = module.lines().find_map(|line| line.split_once(&format!("/{NAME} v")));
@@ -295,7 +295,7 @@ fn go_package(module: &str) -> Result<String> {
     Ok(format!("{NAME} {}", version.trim()))
 }
 
-/// The version beside the SDK's name; Maven takes it as it stands.
+/// The version beside the SDK's name; Maven takes it literally.
 fn java_package(manifest: &str) -> Result<String> {
     const NAME: &str = "azure-cosmos";
     let (_, after) =
@@ -305,7 +305,7 @@ fn java_package(manifest: &str) -> Result<String> {
     Ok(format!("{NAME} {version}"))
 }
 
-/// The exact version that a manifest asks for of the SDK.
+/// The exact version of the SDK that a manifest requires.
 fn rust_package(manifest: &str) -> Result<String> {
     const NAME: &str = "azure_data_cosmos";
     let manifest: toml::Table = manifest.parse()?;

@@ -66,7 +66,7 @@ impl Drop for Process {
     }
 }
 
-/// Builds the server as tests do, without optimisation, and says where it is.
+/// Builds the server as tests do, without optimisation, and returns its path.
 ///
 /// Cargo puts it beside this program, whatever the target folder is called.
 pub fn build(root: &Path) -> Result<PathBuf> {
@@ -160,7 +160,7 @@ fn terminate(child: &mut Child) -> Result<()> {
     Ok(kill_process(Pid::from_child(child), Signal::TERM)?)
 }
 
-/// There is no polite way without a console.
+/// There is no graceful stop without a console.
 #[cfg(not(unix))]
 fn terminate(child: &mut Child) -> Result<()> {
     Ok(child.kill()?)

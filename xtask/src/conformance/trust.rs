@@ -1,4 +1,4 @@
-//! The server's certificate, handed to a client in the way that the README tells people.
+//! The server's certificate, given to a client as the README describes.
 
 use std::ffi::OsString;
 use std::path::{Path, PathBuf};
@@ -28,7 +28,7 @@ impl Trust {
             Sdk::Node => "NODE_EXTRA_CA_CERTS",
             Sdk::Go | Sdk::Dotnet => "SSL_CERT_FILE",
             Sdk::Java => return trust_store(certificate),
-            // It is told to check none.
+            // It is configured to check none.
             Sdk::Rust => return Ok(Trust::default()),
         };
         Ok(Trust { variable: Some((variable, certificate.to_owned())), ..Trust::default() })

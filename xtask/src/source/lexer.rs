@@ -1,4 +1,4 @@
-//! Tells code from comments and literals, byte by byte.
+//! Distinguishes code from comments and literals, byte by byte.
 
 /// What a byte of Rust source belongs to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -40,7 +40,7 @@ fn token(rest: &[u8]) -> (Kind, usize) {
     }
 }
 
-/// Bytes of a character beyond ASCII count as a word's, so that none is cut.
+/// Bytes of a non-ASCII character count as part of a word, so that none is cut.
 fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || !byte.is_ascii()
 }
@@ -78,7 +78,7 @@ fn string_len(rest: &[u8]) -> usize {
     }
 }
 
-/// `r"…"`, `br#"…"#` and the like; nothing if this is an ordinary word.
+/// `r"…"`, `br#"…"#` and the like; `None` if this is an ordinary word.
 fn raw_string_len(rest: &[u8]) -> Option<usize> {
     let prefix = match rest {
         [b'r', ..] => 1,
@@ -97,7 +97,7 @@ fn raw_string_len(rest: &[u8]) -> Option<usize> {
     Some(end.map_or(rest.len(), |end| open + 1 + end + close.len()))
 }
 
-/// The length of a character literal; nothing if the quote opens a lifetime.
+/// The length of a character literal; `None` if the quote opens a lifetime.
 fn char_len(rest: &[u8]) -> Option<usize> {
     let inside = match rest.get(1)? {
         // The escaped character may be a quote itself.

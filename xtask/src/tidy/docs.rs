@@ -1,17 +1,17 @@
-//! What must be written down: why a module exists, which question a benchmark
-//! answers, what changed for users.
+//! Required documentation: why a module exists, which question a benchmark answers, what
+//! changed for users.
 
 use super::RustFiles;
 use crate::repo::RepoFile;
 use crate::report::Finding;
 use crate::source::Source;
 
-/// Above this a module has a story, and its `//!` must tell it.
+/// Above this a module needs a `//!` that explains it.
 const UNDOCUMENTED_LINES_MAX: usize = 100;
 
 const CHANGELOG_PATH: &str = "CHANGELOG.md";
 const UNRELEASED: &str = "## Unreleased";
-/// Sections of the changelog, in this order, as a user cares about them.
+/// Sections of the changelog, in this order, as they matter to users.
 const CHANGELOG_SECTIONS: [&str; 5] =
     ["Compatibility", "Features", "Fixes", "Performance", "Internals"];
 
@@ -31,7 +31,7 @@ fn check_module(source: &Source) -> Option<Finding> {
     })
 }
 
-/// Modules of a benchmark lie in a folder of their own, and ask nothing.
+/// Modules of a benchmark are in a folder of their own, and ask nothing.
 fn check_bench(source: &Source) -> Option<Finding> {
     let is_bench = source.path.rsplit('/').nth(1) == Some("benches");
     let docs = source.docs();

@@ -1,7 +1,7 @@
 //! One word, one meaning: two crates must not give their public types the same name.
 //!
-//! A reader who meets `KeyRange` should not have to ask whose it is. Crates for tests are
-//! left out, and so are names inside one crate, which its modules tell apart.
+//! A reader who sees `KeyRange` should not have to ask whose it is. Crates for tests are
+//! left out, and so are names inside one crate, which its modules distinguish.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use super::RustFiles;
 use crate::report::Finding;
 use crate::source::{Source, words};
 
-/// Crates that nobody ships.
+/// Crates that do not ship.
 const TEST_CRATES: [&str; 2] = ["testkit", "lab"];
 
 const TYPES: [&str; 5] = ["struct", "enum", "trait", "type", "union"];
@@ -39,7 +39,7 @@ fn package_of(path: &str) -> Option<&str> {
     (rest.starts_with("src/") && !TEST_CRATES.contains(&package)).then_some(package)
 }
 
-/// Names behind `pub struct` and the like, with where they stand.
+/// Names after `pub struct` and the like, with their offsets.
 fn public_types(source: &Source) -> Vec<(usize, &str)> {
     let all: Vec<(usize, &str)> = words(source.code()).collect();
     let types = all.windows(3).filter_map(|three| {

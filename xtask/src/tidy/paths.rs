@@ -1,8 +1,8 @@
-//! Paths mean something: every file is reached by its crate, and every file that
-//! a document names is there.
+//! Paths are valid: every file is reached by its crate, and every file that a document
+//! names exists.
 //!
-//! The compiler passes over a file that no `mod` line names, and nothing else
-//! reads what a page says about the tree. Both rot in silence.
+//! The compiler ignores a file that no `mod` line names, and nothing else checks what a
+//! page says about the tree. Both rot in silence.
 
 use std::collections::BTreeSet;
 
@@ -11,8 +11,8 @@ use crate::repo::RepoFile;
 use crate::report::Finding;
 use crate::source::Source;
 
-/// Where paths from the repository's root begin; in a text, such a path between
-/// backticks is taken at its word.
+/// Where paths from the repository's root begin; in a text, such a path between backticks
+/// must exist.
 const ROOTS: [&str; 4] = ["crates/", "docs/", "fuzz/", "xtask/"];
 
 /// Stands for any name in a path of a document.

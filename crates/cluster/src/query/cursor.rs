@@ -1,42 +1,42 @@
-//! Where the next page of a query begins.
+//! Cursors: where the next page of a query begins (keyset pagination).
 //!
-//! A cursor is a place in the order in which a query meets its items, and what was
-//! counted on the way there. It names no physical partition and no bucket, so it
-//! means the same after a restart, a split and a merge; and no view of the past is
-//! kept for it: what is written behind it is met, what is written before it is not.
+//! A cursor is a position in the order in which a query scans or sorts, and the counts up
+//! to there. It names no physical partition and no bucket, so it means the same after a
+//! restart, a split and a merge; and no snapshot is kept for it: an item that is written
+//! after the position is returned, one that is written before it is not.
 
 use model::epk::{Epk, EpkRange};
 use model::varint::{bytes, number, put_bytes, put_number, take};
 use partition::{Given, MARKS_MAX, Point, ScanOrder};
 
-/// The place between two pages of a query.
+/// The position between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cursor {
     /// Which query it belongs to.
     pub(crate) query: u32,
-    /// Rows still to be left out by OFFSET.
+    /// Rows still to be skipped by OFFSET.
     pub(crate) skip: u64,
-    /// Rows already given, of the whole query.
+    /// Rows already returned, of the whole query.
     pub(crate) given: u64,
     pub(crate) resume: ResumePoint,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum ResumePoint {
-    /// The rows are made again and as many as were given are left out: rows of subqueries
-    /// over all items have nothing else by which they could be told.
+    /// The rows are computed again and as many as were returned are skipped: rows of
+    /// subqueries over all items have nothing else that identifies them.
     Recount,
-    /// What comes before this position of the ring is done, the rest is not begun.
+    /// The ring before this position is done, the rest is not begun.
     FromEpk(Epk),
     AfterEntry(AfterEntry),
     AfterRow(AfterRow),
 }
 
-/// A place in the order of the query, or of rows that are groups or distinct.
+/// A position in the order of the query, or of rows that are groups or distinct.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AfterRow {
-    /// The part of the ring that was asked for, in outline. Who asks for more would miss
-    /// what the rest of it has before the point.
+    /// An outline of the part of the ring that the query covered. A query over more would
+    /// miss what the rest has before the point.
     pub(crate) scope: EpkRange,
     pub(crate) point: Point,
 }
@@ -44,11 +44,11 @@ pub(crate) struct AfterRow {
 /// A position on the access path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct AfterEntry {
-    /// The part of the ring that was being read. What comes before it is done, and what
-    /// comes behind it is not begun.
+    /// The part of the ring that was being scanned. What comes before it is done, what
+    /// comes after it is not begun.
     pub(crate) group: EpkRange,
-    /// What it is a position in. The next page keeps to it, whatever would be
-    /// chosen by then.
+    /// The scan order of the position. The next page keeps it, whatever the planner would
+    /// choose by then.
     pub(crate) order: ScanOrder,
     pub(crate) position: RowPosition,
 }
@@ -57,13 +57,13 @@ pub(crate) struct AfterEntry {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct RowPosition {
     pub(crate) key: Vec<u8>,
-    /// Whether only the beginning of the key is here.
+    /// Whether the key is truncated.
     pub(crate) cut: bool,
-    /// How many rows with this key were given. None if there are no more.
+    /// Number of rows of this key that were returned. `None` if the key is done.
     pub(crate) rows: Option<u32>,
 }
 
-/// A cursor that this version did not make, or not for this query.
+/// A cursor that was not made by this version, or not for this query.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CursorError {
     #[error("the cursor is malformed")]
@@ -72,10 +72,10 @@ pub enum CursorError {
     OtherQuery,
 }
 
-/// Bytes of a key that a cursor keeps; see [`partition::PLACE_BYTES_MAX`].
+/// Bytes of a key that a cursor keeps; see [`partition::SORT_KEY_BYTES_MAX`].
 pub(crate) const KEY_BYTES_MAX: usize = partition::POSITION_BYTES_MAX;
 
-/// Bytes of a position of the ring that an outline keeps: all of those that are hashes.
+/// Bytes of a position of the ring that an outline keeps: all bytes of hashes.
 const OUTLINE_BYTES_MAX: usize = 48;
 
 const VERSION: u8 = 1;
@@ -83,10 +83,10 @@ const AGAIN: u8 = 0;
 const BEHIND: u8 = 1;
 const CUT: u8 = 2;
 const MORE_ROWS: u8 = 4;
-/// Two bits that say what the position is in.
+/// Two bits for the scan order.
 const WAYS: u8 = 24;
 const FROM: u8 = 64;
-/// A place in the order, and whether rows that begin like it are done: all or some.
+/// A position in the order, and whether rows that begin like it are done: all or some.
 const PAST: u8 = 128;
 const ALL_DONE: u8 = 1;
 const SOME_DONE: u8 = 2;
@@ -101,7 +101,7 @@ fn order_flags(order: ScanOrder) -> u8 {
 }
 
 impl RowPosition {
-    /// The place of that key, behind all its rows.
+    /// The position after all rows of that key.
     pub(crate) fn of(key: &[u8]) -> RowPosition {
         match key.get(..KEY_BYTES_MAX) {
             Some(kept) if kept.len() < key.len() => RowPosition::cut(kept),
@@ -109,12 +109,12 @@ impl RowPosition {
         }
     }
 
-    /// The place of all keys that begin so.
+    /// The position of all keys with that prefix.
     pub(crate) fn cut(beginning: &[u8]) -> RowPosition {
         RowPosition { key: beginning.to_vec(), cut: true, ..RowPosition::default() }
     }
 
-    /// Whether a key is the one at this place, as far as it is known.
+    /// Whether a key is the one at this position, as far as it is known.
     pub(crate) fn is_at(&self, key: &[u8]) -> bool {
         if self.cut { key.starts_with(&self.key) } else { key == self.key }
     }
@@ -125,14 +125,14 @@ impl AfterRow {
         AfterRow { scope: outline(scope), point }
     }
 
-    /// Whether it means something to who asks for this part of the ring.
+    /// Whether it applies to a query over this part of the ring.
     pub(crate) fn serves(&self, scope: &EpkRange) -> bool {
         self.scope.covers(&outline(scope))
     }
 }
 
-/// A range around another one whose bounds are short. What covers a range has an outline
-/// that covers its outline.
+/// A range that contains another one and has short bounds. If one range covers another, so
+/// do their outlines.
 fn outline(range: &EpkRange) -> EpkRange {
     let cut = |epk: &Epk, behind: &[u8]| match epk.as_bytes().get(..OUTLINE_BYTES_MAX) {
         Some(kept) if kept.len() < epk.as_bytes().len() => {
@@ -174,7 +174,7 @@ impl Cursor {
         out
     }
 
-    /// Where on the ring the next page begins, if it is one place.
+    /// The position of the ring where the next page begins, if there is one.
     #[must_use]
     pub fn position(&self) -> Option<&Epk> {
         match &self.resume {
@@ -213,7 +213,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
             ResumePoint::AfterEntry(AfterEntry { group, order, position })
         }
         flags if flags & !(ALL_DONE | SOME_DONE) == PAST => {
-            let (scope, place) = (ring_part(input)?, bytes(input)?.to_vec());
+            let (scope, sort_key) = (ring_part(input)?, bytes(input)?.to_vec());
             let given = match flags & SOME_DONE {
                 0 => None,
                 _ => {
@@ -228,7 +228,7 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
             };
             ResumePoint::AfterRow(AfterRow {
                 scope,
-                point: Point { place, past: flags & ALL_DONE != 0, given },
+                point: Point { sort_key, past: flags & ALL_DONE != 0, given },
             })
         }
         _ => return None,
@@ -242,7 +242,7 @@ fn put_past(out: &mut Vec<u8>, AfterRow { scope, point }: &AfterRow) {
     out.push(PAST | all | if point.given.is_some() { SOME_DONE } else { 0 });
     put_bytes(out, scope.min.as_bytes());
     put_bytes(out, scope.max.as_bytes());
-    put_bytes(out, &point.place);
+    put_bytes(out, &point.sort_key);
     if let Some(Given { rows, marks }) = &point.given {
         put_number(out, u64::from(*rows));
         let marks: Vec<u8> = marks.iter().flat_map(|mark| mark.to_be_bytes()).collect();
@@ -279,11 +279,11 @@ mod tests {
         let from = ResumePoint::FromEpk(Epk::from_bytes(&[5, 0, 1]).unwrap());
         let marks = prop::collection::vec(any::<u32>(), 0..=MARKS_MAX);
         let given = prop::option::of((any::<u32>(), marks));
-        let past = (key(), any::<bool>(), given).prop_map(|(place, past, given)| {
+        let past = (key(), any::<bool>(), given).prop_map(|(sort_key, past, given)| {
             let given = given.map(|(rows, marks)| Given { rows, marks });
             let long = |byte| Epk::from_bytes(&[byte; 128]).unwrap();
             let scope = EpkRange::new(long(5), long(6));
-            ResumePoint::AfterRow(AfterRow::new(&scope, Point { place, past, given }))
+            ResumePoint::AfterRow(AfterRow::new(&scope, Point { sort_key, past, given }))
         });
         let resume = prop_oneof![Just(ResumePoint::Recount), Just(from), after, past];
         (any::<u32>(), any::<u64>(), any::<u64>(), resume)
@@ -305,7 +305,7 @@ mod tests {
             }
         }
 
-        /// What is within a part of the ring is within its outline.
+        /// A range that lies within another has an outline within the other's outline.
         #[test]
         fn outlines_cover_what_their_ranges_cover(mut bounds: [Vec<u8>; 4]) {
             bounds.sort();

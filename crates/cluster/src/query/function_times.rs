@@ -1,4 +1,4 @@
-//! How long functions take, for clients that want to know.
+//! Time spent in functions, for clients that ask for timings.
 
 use std::fmt;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use std::time::Duration;
 use query::{Called, StepMeter};
 use runtime::Runtime;
 
-/// How long the functions of a query took.
+/// Time that the functions of a query took.
 pub struct FunctionTimes {
     runtime: Runtime,
     system_nanos: AtomicU64,

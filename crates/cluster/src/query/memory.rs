@@ -1,7 +1,7 @@
 //! The memory of one page, out of what all queries share.
 //!
-//! Parts of a page that run side by side count what they keep each for themselves; together
-//! they may keep no more than one query may have.
+//! Parts of a page that run in parallel each count their own memory; together they may keep
+//! no more than one query may have.
 
 use std::rc::Rc;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -9,16 +9,16 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use query::{KEPT_BYTES_MAX, Ledger, Memory};
 use runtime::{MemoryBudget, Reservation};
 
-/// Parts of the memory for queries that one of them may have: others go on beside it.
+/// One query may have this fraction (1/n) of the memory for queries: others run beside it.
 const PARTS: usize = 2;
 
-/// Ledgers take memory in portions, of which those of parts may each have one to spare.
+/// Ledgers reserve memory in chunks, of which each part may have one to spare.
 const SPARE_BYTES: usize = 256 << 10;
 
-/// What a page has of the memory for all queries.
+/// A page's reservation of the memory for all queries.
 #[derive(Debug)]
 pub(super) struct PageMemory {
-    /// None if nothing can be had of any budget.
+    /// `None` if the budget refuses even an empty reservation.
     reservation: Option<Mutex<Reservation>>,
     limit: usize,
 }

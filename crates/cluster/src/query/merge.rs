@@ -1,11 +1,11 @@
-//! Brings what several partitions answer into one order: the one place where answers of
-//! partitions are put together.
+//! Merges the answers of several partitions into one order; the only module that combines
+//! them.
 //!
-//! Steps of scans are merged k-way by their positions, sorted runs by the places of their
-//! rows, groups by their keys. A scan that has more than it answered at once is asked again
-//! when the merge comes to its end, from after its last step. What a partition is charged for
-//! is what was read up to the last of its steps that the page took, so it does not matter how
-//! far ahead it was asked.
+//! Steps of scans are merged k-way by their positions, sorted runs by the sort keys of
+//! their rows, groups by their keys. A scan that has more than its first answer is
+//! continued when the merge reaches the end of that. A partition is charged for what was
+//! read up to the last of its steps that the page consumed, so look-ahead does not change
+//! charges.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -14,16 +14,16 @@ use bytes::Bytes;
 use model::epk::EpkRange;
 use model::position::Lsn;
 use partition::{
-    OutputRow, PartialPage, PartitionQuery, Point, ScanEnd, ScanProgress, ScanStart, ScanStats,
-    ScanStep, ScanTimes,
+    OutputRow, PartialPage, Point, ScanEnd, ScanProgress, ScanStats, ScanStep, ScanTimes,
+    StepPosition,
 };
 
 use super::QueryFailure;
-use super::fanout::{Fanout, Unit};
+use super::fanout::{Fanout, PartitionScan, Unit};
 
 /// Candidates that each of several partitions is asked for at first beyond its share of the
-/// page. What the page does not take was looked up for nothing, so it is few; each time a
-/// partition is asked again it is for twice as many.
+/// page. What the page does not consume was looked up for nothing, so it is few; each
+/// further request to a partition doubles the number.
 const SPARE_CANDIDATES: u64 = 1;
 
 /// A row and the partition that it is from.
@@ -40,7 +40,7 @@ pub(super) struct MergedStep {
     pub(super) group: EpkRange,
     pub(super) position: Bytes,
     pub(super) is_shared: bool,
-    /// How many steps of one partition it stands for.
+    /// Number of steps of one partition that it stands for.
     pub(super) count: u64,
     pub(super) candidates: u64,
     /// In the order of partitions.
@@ -51,9 +51,9 @@ pub(super) struct MergedStep {
 #[derive(Debug)]
 pub(super) enum Next {
     Step(MergedStep),
-    /// There is nothing left.
+    /// All inputs are exhausted.
     Exhausted,
-    /// The time of the page is over, or the budget of its only partition is used up.
+    /// The time slice of the page is over, or the budget of its only partition is used up.
     Stopped,
 }
 
@@ -67,60 +67,60 @@ pub(super) struct PartStats {
 
 /// Scans of several partitions, merged by position.
 pub(super) struct StepMerge<'p> {
-    fanout: &'p Fanout<'p>,
-    inputs: Vec<Input>,
+    inputs: Vec<Input<'p>>,
     backwards: bool,
 }
 
-struct Input {
-    unit: Unit,
+struct Input<'p> {
+    unit: &'p Unit,
+    scan: PartitionScan<'p>,
     groups: Vec<EpkRange>,
     ahead: VecDeque<ScanStep>,
-    /// Why the last answer ends where it does. None before the first one.
+    /// Position of the next step, if its items were not loaded yet.
+    peeked: Option<StepPosition>,
+    /// Whether items are loaded only when it is their turn (late materialisation).
+    is_lazy: bool,
+    /// Why the last answer ended. `None` before the first one.
     end: Option<ScanEnd>,
-    /// Candidates to ask for.
+    /// Candidates to request.
     chunk: u64,
-    /// What was read for the answers before.
-    before: ScanStats,
-    /// What was read for the last answer, up to the last step that was taken.
+    /// What was read up to the last consumed step.
     taken: ScanStats,
-    /// For all of the last answer.
+    /// For all answers.
     all: ScanStats,
     times: ScanTimes,
     lsn: Lsn,
     progress: ScanProgress,
-    /// Steps of evaluation of the last answer.
-    evaluated: usize,
-    /// Items that were looked at for rows that another partition had given.
+    /// Items that were read for rows that another partition had returned already.
     spared: ScanStats,
-    /// Where the last step was.
-    last: Option<(EpkRange, Bytes, bool)>,
 }
 
 impl<'p> StepMerge<'p> {
-    /// Merges what each of the units gives. A single one keeps to its own budget; of several,
+    /// Merges the scans of the units. A single one keeps to its own budget; of several,
     /// each is asked for its share of the page first.
-    pub(super) fn new(fanout: &'p Fanout<'p>, units: Vec<Unit>, backwards: bool) -> StepMerge<'p> {
+    pub(super) fn new(
+        fanout: &'p Fanout<'p>,
+        units: &'p [Unit],
+        backwards: bool,
+    ) -> Result<StepMerge<'p>, QueryFailure> {
         let parts = units.len() as u64;
-        let inputs = units.into_iter().map(|mut unit| {
-            let budget = &mut unit.query.budget;
-            let mut chunk = budget.candidates;
-            if parts > 1 {
-                budget.coalesces = false;
-                budget.textless = 0;
-                let wanted = budget.skip.saturating_add(budget.rows as u64);
-                chunk = chunk.min((wanted / parts).saturating_add(SPARE_CANDIDATES));
-            }
-            Input::new(unit, chunk)
-        });
-        StepMerge { fanout, inputs: inputs.collect(), backwards }
+        let input = |unit: &'p Unit| {
+            let budget = &unit.query.budget;
+            let wanted = budget.skip.saturating_add(budget.rows as u64);
+            let share = if parts > 1 { wanted / parts + SPARE_CANDIDATES } else { u64::MAX };
+            Ok(Input {
+                is_lazy: parts > 1,
+                ..Input::new(unit, fanout.open(unit)?, budget.candidates.min(share))
+            })
+        };
+        let inputs = units.iter().map(input).collect::<Result<_, QueryFailure>>()?;
+        Ok(StepMerge { inputs, backwards })
     }
 
     /// The next step in the order of positions.
     pub(super) fn next(&mut self) -> Result<Next, QueryFailure> {
-        let fanout = self.fanout;
         for input in &mut self.inputs {
-            if !input.is_ready(fanout)? {
+            if !input.is_ready()? {
                 return Ok(Next::Stopped);
             }
         }
@@ -129,32 +129,31 @@ impl<'p> StepMerge<'p> {
         let backwards = self.backwards;
         let first = heads.min_by(|(_, one), (_, other)| compare(*one, *other, backwards));
         let Some((first, _)) = first else { return Ok(Next::Exhausted) };
-        let Some((group, step)) = self.inputs.get_mut(first).and_then(Input::pop) else {
-            return Ok(Next::Exhausted);
-        };
+        let Some(input) = self.inputs.get_mut(first) else { return Ok(Next::Exhausted) };
+        let Some((group, step)) = input.pop()? else { return Ok(Next::Stopped) };
         let (position, is_shared) = (step.position.clone(), step.is_shared);
         let (count, candidates) = (step.steps, step.candidates);
         let mut merged =
             MergedStep { group, position, is_shared, count, candidates, steps: Vec::new() };
         merged.steps.push((self.part(first), step));
         if is_shared {
-            self.gather(first, &mut merged);
+            self.gather(first, &mut merged)?;
         }
         Ok(Next::Step(merged))
     }
 
-    /// Adds the steps of other partitions at the same position. Where one row is all that
-    /// there can be, one scan would have looked no further than to the partition that has it.
-    fn gather(&mut self, first: usize, merged: &mut MergedStep) {
+    /// Adds the steps of other partitions at the same position. Where there can be only one
+    /// row, a single scan would have read no further than the partition that has it.
+    fn gather(&mut self, first: usize, merged: &mut MergedStep) -> Result<(), QueryFailure> {
         let has_rows = |(_, step): &(usize, ScanStep)| step.is_one && !step.rows.is_empty();
         for at in (0..self.inputs.len()).filter(|at| *at != first) {
             let Some(input) = self.inputs.get_mut(at) else { continue };
-            let is_like = |step: &ScanStep| step.is_shared && step.position == merged.position;
-            if !input.ahead.front().is_some_and(is_like) {
+            let is_like = |head: Head<'_>| head.is_shared && *head.position == merged.position;
+            if !input.head().is_some_and(is_like) {
                 continue;
             }
             let before = input.taken;
-            if let Some((_, step)) = input.pop() {
+            if let Some((_, step)) = input.pop()? {
                 if merged.steps.iter().any(has_rows) {
                     input.spared += items_since(before, step.stats);
                 } else {
@@ -163,16 +162,17 @@ impl<'p> StepMerge<'p> {
                 merged.steps.push((input.unit.part, step));
             }
         }
+        Ok(())
     }
 
     fn part(&self, at: usize) -> usize {
         self.inputs.get(at).map_or(0, |input| input.unit.part)
     }
 
-    /// Whether there is another step. A single partition has looked when it had filled a page;
-    /// otherwise they are asked again unless one of them has a step.
+    /// Whether there is another step. A single partition has looked ahead when it had
+    /// filled a page; otherwise partitions are queried again unless one of them has a step.
     pub(super) fn has_more(&mut self) -> Result<bool, QueryFailure> {
-        if self.inputs.iter().any(|input| !input.ahead.is_empty()) {
+        if self.inputs.iter().any(|input| input.head().is_some()) {
             return Ok(true);
         }
         if let [input] = self.inputs.as_slice()
@@ -180,176 +180,183 @@ impl<'p> StepMerge<'p> {
         {
             return Ok(input.end != Some(ScanEnd::Exhausted));
         }
-        let fanout = self.fanout;
         for input in &mut self.inputs {
-            if !input.is_ready(fanout)? || !input.ahead.is_empty() {
+            if !input.is_ready()? || input.head().is_some() {
                 return Ok(true);
             }
         }
         Ok(false)
     }
 
-    /// What each partition that was asked did, up to the last step that was taken.
+    /// What each contacted partition did, up to the last consumed step.
     pub(super) fn stats(&self) -> impl Iterator<Item = (usize, PartStats)> {
         let asked = self.inputs.iter().filter(|input| input.end.is_some());
         asked.map(|input| (input.unit.part, input.stats()))
     }
 }
 
-impl Input {
-    fn new(unit: Unit, chunk: u64) -> Input {
+impl<'p> Input<'p> {
+    fn new(unit: &'p Unit, scan: PartitionScan<'p>, chunk: u64) -> Input<'p> {
         Input {
             unit,
+            scan,
             groups: Vec::new(),
             ahead: VecDeque::new(),
+            peeked: None,
+            is_lazy: false,
             end: None,
             chunk,
-            before: ScanStats::default(),
             taken: ScanStats::default(),
             all: ScanStats::default(),
             times: ScanTimes::default(),
             lsn: Lsn::from_u64(0),
             progress: ScanProgress::default(),
-            evaluated: 0,
             spared: ScanStats::default(),
-            last: None,
         }
     }
 
-    /// Sees to it that the next step is there, unless there is none; false if it cannot be
-    /// had on this page.
-    fn is_ready(&mut self, fanout: &Fanout<'_>) -> Result<bool, QueryFailure> {
-        while self.ahead.is_empty() {
+    /// Makes the next step available, unless there is none; false if it cannot be had on
+    /// this page.
+    fn is_ready(&mut self) -> Result<bool, QueryFailure> {
+        while self.head().is_none() {
             match &self.end {
                 Some(ScanEnd::Exhausted) => return Ok(true),
                 Some(ScanEnd::Time) => return Ok(false),
                 Some(ScanEnd::Failed(error)) => return Err(error.clone().into()),
-                Some(ScanEnd::Budget) | None => self.ask(fanout)?,
+                Some(ScanEnd::Budget) | None => {
+                    if !self.peek()? {
+                        self.ask()?;
+                    }
+                }
             }
         }
         Ok(true)
     }
 
-    /// Whether the partition knew that a page was full, and looked for another step.
+    /// Finds the position of the next step, if that needs no loading of items.
+    fn peek(&mut self) -> Result<bool, QueryFailure> {
+        let is_first = self.end.is_none();
+        let Some((scan, slice)) = self.scan.as_open().filter(|_| self.is_lazy) else {
+            return Ok(false);
+        };
+        self.peeked = scan.position().map_err(|error| slice.failure(error))?;
+        if scan.groups().len() > self.groups.len() {
+            self.groups = scan.groups().to_vec();
+        }
+        if is_first || self.peeked.is_none() {
+            (self.taken, self.lsn) = (scan.stats(), scan.lsn());
+        }
+        let is_end = self.peeked.is_none();
+        self.end = Some(if is_end { ScanEnd::Exhausted } else { ScanEnd::Budget });
+        self.chunk = 1;
+        Ok(true)
+    }
+
+    /// Whether the partition knew that a page was full, and looked ahead for another step.
     fn has_looked_ahead(&self) -> bool {
         let (ScanProgress { rows, bytes, .. }, budget) = (self.progress, &self.unit.query.budget);
         rows > 0 && (rows >= budget.rows || bytes >= budget.bytes)
     }
 
-    fn ask(&mut self, fanout: &Fanout<'_>) -> Result<(), QueryFailure> {
-        let is_first = self.end.is_none();
-        let query = &mut self.unit.query;
-        query.budget.candidates = self.chunk;
-        query.budget.progress = self.progress;
-        query.budget.steps = query.budget.steps.saturating_sub(self.evaluated);
+    fn ask(&mut self) -> Result<(), QueryFailure> {
+        let page = self.scan.next_page(self.chunk)?;
         self.chunk = self.chunk.saturating_mul(2);
-        if let Some((group, position, is_shared)) = self.last.take() {
-            go_on_after(query, group, &position, is_shared);
-        }
-        let page = fanout.execute(&self.unit)?;
-        self.before += self.taken;
-        (self.progress, self.evaluated) = (page.progress, page.evaluated);
-        let PartialPage { groups, steps, opening, stats, end, times, lsn, .. } = page;
-        if is_first {
+        let PartialPage { groups, steps, opening, stats, end, times, lsn, progress, .. } = page;
+        if self.end.is_none() {
             (self.taken, self.lsn) = (opening, lsn);
-        } else {
-            // The first candidates had been found before.
-            self.before -= opening;
-            self.taken = opening;
         }
         if steps.is_empty() {
             self.taken = stats;
         }
-        self.times += times;
         (self.groups, self.ahead, self.all) = (groups, steps.into(), stats);
-        self.end = Some(end);
+        (self.times, self.progress, self.end) = (times, progress, Some(end));
         Ok(())
     }
 
-    /// Where the next step is.
-    fn head(&self) -> Option<(&EpkRange, &Bytes)> {
-        let step = self.ahead.front()?;
-        Some((self.groups.get(step.group)?, &step.position))
+    /// The position of the next step.
+    fn head(&self) -> Option<Head<'_>> {
+        let (group, position, is_shared) = match (self.ahead.front(), &self.peeked) {
+            (Some(step), _) => (step.group, &step.position, step.is_shared),
+            (None, Some(step)) => (step.group, &step.position, step.is_shared),
+            (None, None) => return None,
+        };
+        Some(Head { group: self.groups.get(group)?, position, is_shared })
     }
 
-    fn pop(&mut self) -> Option<(EpkRange, ScanStep)> {
-        let step = self.ahead.pop_front()?;
-        let group = self.groups.get(step.group)?.clone();
+    /// Takes the next step. `None` if the time slice ends before it.
+    fn pop(&mut self) -> Result<Option<(EpkRange, ScanStep)>, QueryFailure> {
+        if self.peeked.take().is_some() {
+            self.ask()?;
+        }
+        let Some(step) = self.ahead.pop_front() else {
+            return match &self.end {
+                Some(ScanEnd::Failed(error)) => Err(error.clone().into()),
+                _ => Ok(None),
+            };
+        };
+        let Some(group) = self.groups.get(step.group).cloned() else { return Ok(None) };
         let is_end = self.ahead.is_empty() && self.end == Some(ScanEnd::Exhausted);
         self.taken = if is_end { self.all } else { step.stats };
-        self.last = Some((group.clone(), step.position.clone(), step.is_shared));
-        Some((group, step))
+        Ok(Some((group, step)))
     }
 
     fn stats(&self) -> PartStats {
-        let mut stats = self.before;
-        stats += self.taken;
+        let mut stats = self.taken;
         stats -= self.spared;
         PartStats { stats, times: self.times, lsn: self.lsn }
     }
 }
 
-/// The items that were looked at between two steps.
+/// The items that were read between two steps.
 fn items_since(before: ScanStats, mut after: ScanStats) -> ScanStats {
     after -= before;
     ScanStats { entries: 0, ..after }
 }
 
-/// Has a query go on after the step that a scan of it came to.
-pub(super) fn go_on_after(
-    query: &mut PartitionQuery,
-    group: EpkRange,
-    position: &Bytes,
+/// The position of the next step of an input.
+#[derive(Clone, Copy)]
+struct Head<'i> {
+    group: &'i EpkRange,
+    position: &'i Bytes,
     is_shared: bool,
-) {
-    let key = position.to_vec();
-    let start = if is_shared { ScanStart::AfterPrefix(key) } else { ScanStart::After(key) };
-    if query.along.is_some() {
-        query.starts.push(start);
-    } else {
-        query.current = Some(group);
-        query.starts = vec![start];
-    }
 }
 
-fn compare(
-    (one_group, one): (&EpkRange, &Bytes),
-    (other_group, other): (&EpkRange, &Bytes),
-    backwards: bool,
-) -> Ordering {
-    let positions = one.cmp(other);
+fn compare(one: Head<'_>, other: Head<'_>, backwards: bool) -> Ordering {
+    let positions = one.position.cmp(other.position);
     let positions = if backwards { positions.reverse() } else { positions };
-    one_group.min.cmp(&other_group.min).then(positions)
+    one.group.min.cmp(&other.group.min).then(positions)
 }
 
-/// The first rows of several sorted runs: a k-way merge, which a stable sort of runs is.
+/// The first rows of several sorted runs: a k-way merge, done as a stable sort, which
+/// detects runs.
 pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
     let tagged = |(part, rows): (usize, Vec<OutputRow>)| {
         rows.into_iter().map(move |row| PartRow { row, part })
     };
     let mut rows: Vec<PartRow> = runs.into_iter().flat_map(tagged).collect();
-    rows.sort_by(|one, other| one.row.place.cmp(&other.row.place));
+    rows.sort_by(|one, other| one.row.sort_key.cmp(&other.row.sort_key));
     rows.truncate(wanted);
     rows
 }
 
-/// Leaves out those of the rows that the pages before gave, where the point after them
-/// does not tell which these are: rows in order, all that are like the last of them.
+/// Removes rows that previous pages returned, where the resume point does not name them one
+/// by one because its key is truncated: of the rows that begin like it, in order, as many
+/// as are done.
 pub(super) fn without_given(points: &[&Point], mut rows: Vec<PartRow>) -> Vec<PartRow> {
     for point in points {
-        let is_among = |row: &PartRow| point.is_among(&row.row.place);
+        let is_among = |row: &PartRow| point.is_among(&row.row.sort_key);
         let Some(first) = rows.iter().position(is_among) else { continue };
-        let among = rows.iter().skip(first).map(|row| &*row.row.place);
+        let among = rows.iter().skip(first).map(|row| &*row.row.sort_key);
         let done = point.done(among);
         rows.drain(first..first + done);
     }
     rows
 }
 
-/// Rows that are told apart by their places, the first of each and no more than wanted.
+/// Rows that their sort keys distinguish: the first of each, and no more than wanted.
 pub(super) fn distinct_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
     let mut rows = merge_runs(runs, usize::MAX);
-    rows.dedup_by(|next, kept| next.row.place == kept.row.place);
+    rows.dedup_by(|next, kept| next.row.sort_key == kept.row.sort_key);
     rows.truncate(wanted);
     rows
 }

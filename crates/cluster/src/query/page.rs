@@ -1,11 +1,11 @@
-//! One page of a query: which partitions to ask and for what, and what to make of their
+//! One page of a query: which partitions to query and for what, and how to combine their
 //! answers.
 //!
-//! Partitions execute the query (`partition::Snapshot`), the page merges what they give and
-//! takes rows until it is full (`builder.rs`). What they are asked for is one of few
-//! strategies. Most queries *stream*: rows come as their items are met, or *in order* along
-//! an index. Groups, and rows that are all different, come *by value* along an index. What
-//! must see everything first is made as a *whole*, again for each page.
+//! Partitions execute the query (`partition::Snapshot`), the page merges their answers and
+//! takes rows until it is full (`builder.rs`). There are few strategies. Most queries
+//! *stream*: rows come in scan order, or *in order* along an index. Groups, and distinct
+//! rows, come *by value* along an index. Blocking operators, which must see everything
+//! first, compute the result as a *whole*, again for each page.
 
 mod builder;
 mod by_value;
@@ -28,17 +28,16 @@ use self::builder::PageBuilder;
 use self::execution::Execution;
 use super::cursor::{CursorError, ResumePoint};
 use super::fanout::{Channel, Fanout};
-use super::memory::PageMemory;
 use super::scope::PageScope;
 use super::snapshots::{self, PartitionSnapshot, QueryStatistics};
 use super::threads::Turn;
 use super::{PageQuery, QueryFailure, QueryPage, QueryReport};
-use crate::container::Container;
+use crate::layout::container::Container;
 
-/// For whoever takes rows one by one.
+/// For callbacks that consume rows one by one.
 const MORE: Result<ControlFlow<()>, QueryError> = Ok(ControlFlow::Continue(()));
 
-/// Answers a page.
+/// Executes a page.
 pub(super) fn answer(
     container: &Container,
     now: Timestamp,
@@ -54,9 +53,8 @@ pub(super) fn answer(
     let parts = snapshots::take(container, &query.within)?;
     let plan = plan(query, &parts, channel)?;
     let chosen = turn.elapsed();
-    let (memory, spec) = (PageMemory::new(turn.memory()), container.spec());
-    let time = query.bounds.time;
-    let fanout = Fanout { parts: &parts, channel, turn, memory, time };
+    let spec = container.spec();
+    let fanout = Fanout::new(&parts, turn, query.bounds.time);
     let strategy = Strategy::of(query, Some(&plan));
     let at = (now, spec.definition.partition_key());
     let mut execution = Execution::new(query, &plan, &fanout, at, strategy);
@@ -88,9 +86,10 @@ fn is_own_cursor(query: &PageQuery) -> bool {
     fits && after.query == query.fingerprint
 }
 
-/// Restricts the query to the partition that this page covers. Says where the rest begins.
+/// Restricts the query to the partition that this page covers. Returns where the rest
+/// begins.
 fn narrow(query: &mut PageQuery, container: &Container) -> Option<ResumePoint> {
-    // What streams whatever order items come in needs no rows of other partitions.
+    // A query that streams with any access path needs no rows of other partitions.
     if Strategy::of(query, None) != Strategy::Stream {
         return None;
     }
@@ -100,7 +99,7 @@ fn narrow(query: &mut PageQuery, container: &Container) -> Option<ResumePoint> {
     scope.beyond.map(ResumePoint::FromEpk)
 }
 
-/// The access path: the one of the page before, if it was on one.
+/// The access path: that of the previous page, if it had one.
 fn plan(
     query: &PageQuery,
     parts: &[PartitionSnapshot],
@@ -113,16 +112,16 @@ fn plan(
     Ok(part.snapshot.reader().plan(asked, &statistics, resume)??)
 }
 
-/// Where the next page begins, unless nothing is left of what this one is about.
+/// Where the next page begins, unless this one completes its scope.
 type Filled = Result<Option<ResumePoint>, QueryFailure>;
 
-/// How a page gets its rows.
+/// How a page produces its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strategy {
     Stream,
     InOrder,
     Sort,
-    /// For groups, and rows that are all different, along an index of their values.
+    /// For groups, and distinct rows, along an index of their values.
     ByValue,
     Distinct,
     DistinctInOrder,
@@ -133,7 +132,7 @@ enum Strategy {
 }
 
 impl Strategy {
-    /// What a query needs, and with an access path, what it comes to.
+    /// The strategy that a query needs, or with an access path the one that it allows.
     fn of(query: &PageQuery, plan: Option<&AccessPlan>) -> Strategy {
         let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
         let is_along = plan.is_some_and(|plan| plan.along.is_some());
@@ -165,7 +164,7 @@ impl Strategy {
             Strategy::ByValue | Strategy::Distinct | Strategy::Aggregate => {
                 past.into_iter().collect()
             }
-            // Its cursor is not about rows but about what they have in common.
+            // Its cursor is not a position of rows but of the values that they share.
             Strategy::DistinctInOrder => query.resume.iter().collect(),
             Strategy::Stream | Strategy::Gather => Vec::new(),
         }

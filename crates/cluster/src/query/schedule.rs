@@ -1,11 +1,11 @@
-//! Whose turn it is.
+//! Scheduling of queries: which one runs next.
 //!
-//! Queries that have run least so far come first (least attained service): a small one
-//! is done after a slice or two, however many long ones there are, and nobody needs to
-//! know beforehand which is which. So that a stream of small ones does not stop the long
-//! ones for ever, every now and then a turn goes to whoever has waited longest.
+//! Queries that have run least so far come first (least attained service): a small one is
+//! done after a slice or two, however many long ones there are, and it need not be known
+//! beforehand which is which. So that a stream of small ones does not starve the long ones,
+//! every now and then a turn goes to the query that has waited longest.
 //!
-//! Only the decisions are here, without threads and clocks: `threads.rs` carries them out.
+//! Only the decisions are here, without threads and clocks: `threads.rs` executes them.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -14,20 +14,21 @@ use std::time::Duration;
 /// connections need them, too.
 pub(super) const TURNS: usize = 2;
 
-/// Queries that may wait for their first turn. Whoever comes later is told to try again.
+/// Queries that may wait for their first turn. Further ones are refused, to be retried
+/// later.
 pub(super) const QUEUE_MAX: usize = 256;
 
-/// What a query has run for that counts as heavy.
+/// Running time from which on a query counts as heavy.
 pub(super) const HEAVY_AFTER: Duration = Duration::from_millis(250);
 
 /// Heavy queries that are under way at a time: each holds a thread, a view and the rows
-/// that it keeps. One that becomes heavy beyond that is told to try again.
+/// that it keeps. One that becomes heavy beyond that is refused, to be retried later.
 pub(super) const HEAVY_MAX: usize = 64;
 
-/// Every so many turns, one goes to whoever has waited longest.
+/// One turn in this many goes to the query that has waited longest.
 const PATIENCE: u64 = 8;
 
-/// A number that no other query has.
+/// A number that identifies a query.
 pub(super) type Number = u64;
 
 #[derive(Debug)]
@@ -57,7 +58,7 @@ enum State {
         since: u64,
     },
     Running,
-    /// Waits for something else than a turn.
+    /// Waits for something other than a turn.
     Parked,
 }
 
@@ -69,7 +70,7 @@ pub(super) struct Grant {
     pub(super) is_first: bool,
 }
 
-/// There is no room for another query of that kind.
+/// The limit of queries of that kind is reached.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Full;
 
@@ -80,7 +81,7 @@ impl Default for Schedule {
 }
 
 impl Schedule {
-    /// Takes in a query, which waits for its first turn.
+    /// Admits a query, which waits for its first turn.
     pub(super) fn admit(&mut self) -> Result<Number, Full> {
         let is_new = |job: &&Job| matches!(job.state, State::New { .. });
         if self.jobs.values().filter(is_new).count() >= QUEUE_MAX {
@@ -89,7 +90,7 @@ impl Schedule {
         Ok(self.take_in())
     }
 
-    /// Takes in something that is not refused however many wait.
+    /// Admits work that is not refused however many wait.
     pub(super) fn take_in(&mut self) -> Number {
         let number = self.tick();
         let state = State::New { since: number };
@@ -97,8 +98,8 @@ impl Schedule {
         number
     }
 
-    /// Takes in a helper of a query. It is one with it: it comes when the query would, having
-    /// run for as long, and what it runs is what the query has run.
+    /// Admits a helper of a query. Both are scheduled as one: it comes when the query
+    /// would, having run for as long, and its running time counts as the query's.
     pub(super) fn take_in_helper(&mut self, query: Number) -> Number {
         let number = self.tick();
         let attained = self.jobs.get(&query).map_or(Duration::ZERO, |job| job.attained);
@@ -107,8 +108,8 @@ impl Schedule {
         number
     }
 
-    /// Takes the turn of a query that waits for its helpers. They have nobody else to wait
-    /// for, so it does not stay like that.
+    /// Takes the turn of a query that waits for its helpers. Those wait for nothing else,
+    /// so it does not stay like that.
     pub(super) fn park(&mut self, number: Number) {
         if let Some(job) = self.jobs.get_mut(&number).filter(|job| job.state == State::Running) {
             job.state = State::Parked;
@@ -116,7 +117,7 @@ impl Schedule {
         }
     }
 
-    /// Has a query wait for a turn again.
+    /// Makes a query wait for a turn again.
     pub(super) fn unpark(&mut self, number: Number) {
         let since = self.tick();
         if let Some(job) = self.jobs.get_mut(&number).filter(|job| job.state == State::Parked) {
@@ -124,7 +125,7 @@ impl Schedule {
         }
     }
 
-    /// Gives a free turn to whoever is due, to new ones only if they can begin.
+    /// Gives a free turn to the query that is due, to a new one only if it can begin.
     pub(super) fn grant(&mut self, can_begin: bool) -> Option<Grant> {
         if self.free == 0 {
             return None;
@@ -193,7 +194,7 @@ mod tests {
 
     const SLICE: Duration = Duration::from_millis(2);
 
-    /// Lets whoever is due run for a slice, one after the other; who that was.
+    /// Lets the query that is due run for a slice, `count` times; returns which ones ran.
     fn slices(schedule: &mut Schedule, count: usize) -> Vec<Number> {
         let mut ran = Vec::new();
         for _ in 0..count {

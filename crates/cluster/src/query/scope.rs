@@ -1,28 +1,28 @@
-//! The part of what is asked for that one page covers.
+//! The part of a query's scope that one page covers.
 //!
-//! Where rows come in no order that partitions would have to agree on, a page is about
-//! one physical partition, and says what that one has, be it nothing. So does the
+//! Where rows come in no order that partitions would have to agree on, a page covers one
+//! physical partition, and returns what that one has, even if it is nothing. So does the
 //! service: clients count its answers, and position, range and charge of an answer are
-//! those of one partition. What partitions have to be brought together for (an order,
-//! groups, DISTINCT) is asked of all of them for each page.
+//! those of one partition. An order, groups and DISTINCT need all partitions, which are
+//! queried for each page.
 
 use model::epk::{Epk, EpkRange};
 
 use super::cursor::ResumePoint;
-use crate::map::ContainerMap;
+use crate::layout::map::ContainerMap;
 
-/// A part of what is asked for.
+/// A part of the query's scope.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct PageScope {
-    /// In order and apart from each other.
+    /// In order and disjoint.
     pub(super) within: Vec<EpkRange>,
     /// Where the next one begins, if there is one.
     pub(super) beyond: Option<Epk>,
 }
 
 impl PageScope {
-    /// What one partition has from a place on. What was being read is read to its end,
-    /// though it may belong to several partitions by now.
+    /// The scope of one partition from a position on. The scan group of the cursor is
+    /// completed first, though it may belong to several partitions by now.
     pub(super) fn next(
         map: &ContainerMap,
         within: &[EpkRange],
@@ -50,7 +50,7 @@ impl PageScope {
     }
 }
 
-/// The first position that is asked for, from another one on.
+/// The first position of the query's scope from another one on.
 fn first_from(within: &[EpkRange], position: &Epk) -> Option<Epk> {
     let first = within.iter().find(|asked| *position < asked.max)?;
     Some(first.min.clone().max(position.clone()))
@@ -67,7 +67,7 @@ mod tests {
         ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), 4)
     }
 
-    /// The scopes of what is asked for, one after the other.
+    /// The scopes of successive pages.
     fn scopes(within: &[EpkRange]) -> Vec<Vec<EpkRange>> {
         let (map, mut all, mut place) = (quarters(), Vec::new(), None);
         loop {
@@ -85,7 +85,8 @@ mod tests {
         let each: Vec<Vec<EpkRange>> = ranges.iter().map(|range| vec![range.clone()]).collect();
         assert_eq!(scopes(&[EpkRange::full()]), each);
 
-        // Two positions in one, and a stretch that reaches from one into the next.
+        // Two positions in one partition, and a range that reaches from one partition into
+        // the next.
         let at = |partition: usize, byte: u8| {
             let min = ranges[partition].min.as_bytes();
             Epk::from_bytes(&[min, &[byte]].concat()).unwrap()

@@ -1,5 +1,4 @@
-//! The partitions that a query asks, each as it was at one moment, and what the planner wants
-//! to know of them.
+//! Snapshots of the partitions that a query reads, and their statistics for the planner.
 
 use std::cell::OnceCell;
 use std::ops::Range;
@@ -12,10 +11,10 @@ use partition::{PartitionError, Snapshot, Statistics, StatisticsQuery, overlappi
 use super::fanout::Channel;
 use super::{PageQuery, QueryFailure};
 use crate::cluster::ATTEMPTS_MAX;
-use crate::container::Container;
 use crate::error::ClusterError;
-use crate::map::PartitionId;
-use crate::partition_handle::{PartitionHandle, ServingState};
+use crate::layout::container::Container;
+use crate::layout::map::PartitionId;
+use crate::layout::partition_handle::{PartitionHandle, ServingState};
 
 /// One partition.
 #[derive(Clone, Debug)]
@@ -24,9 +23,9 @@ pub(super) struct PartitionSnapshot {
     pub(super) snapshot: Arc<Snapshot>,
 }
 
-/// Takes a snapshot of each partition in question, at a moment at which it was the one to
-/// ask: keys of buckets that were moved are removed sooner or later. Each has a view of its
-/// own, so what a page shows of different partitions may belong to different moments.
+/// Takes a snapshot of each partition concerned, at a moment at which it was in force: keys
+/// of buckets that were moved are removed sooner or later. Each has a view of its own, so
+/// what a page shows of different partitions may belong to different moments.
 pub(super) fn take(
     container: &Container,
     within: &[EpkRange],
@@ -45,7 +44,7 @@ pub(super) fn take(
         // A policy that changed since may have left out what the old one indexed.
         let same = |(part, handle): &(PartitionSnapshot, &Arc<PartitionHandle>)| {
             handle.serving_state() != ServingState::Gone
-                && part.snapshot.reader().follows(&handle.setup())
+                && part.snapshot.reader().follows(&handle.config())
         };
         if taken.iter().all(same) {
             return Ok(taken.into_iter().map(|(part, _)| part).collect());
@@ -64,12 +63,12 @@ fn slot_snapshot(
     Ok(Snapshot::new(reader, view, lsn))
 }
 
-/// What a query can know about its items beforehand: what its partitions say, added up.
+/// The planner's statistics about a query's items: those of its partitions, added up.
 pub(super) struct QueryStatistics<'l> {
     parts: &'l [PartitionSnapshot],
     query: &'l PageQuery,
     channel: Channel,
-    /// Of a long list of keys, counted once.
+    /// Counted once, for a long list of keys.
     items: OnceCell<u64>,
 }
 
@@ -88,7 +87,8 @@ impl<'l> QueryStatistics<'l> {
         self.parts.iter().map(ask).sum()
     }
 
-    /// Partitions share most of what is counted, so the one with the most is what counts.
+    /// Partitions share most of what is counted, so the maximum over partitions is the
+    /// estimate.
     fn most(&self, query: &StatisticsQuery, limit: u64) -> Result<u64, PartitionError> {
         let mut most = 0;
         for part in self.parts {

@@ -1,9 +1,9 @@
-//! The threads that answer queries.
+//! The thread pool of queries, with time slices.
 //!
-//! A query may look at a million items while others want ten. So there are more
-//! threads than turns to run: whoever has run for a slice of time lets the next one
-//! run, and `schedule.rs` says who that is. A query whose client has gone ends at the
-//! end of its slice, and all of them do when the database stops.
+//! A query may scan a million items while others want ten. So there are more threads than
+//! turns to run: a query that has run for a time slice lets the next one run, which
+//! `schedule.rs` chooses. A query whose client has gone ends at the end of its slice, and
+//! all of them do when the database stops.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
@@ -21,22 +21,22 @@ use super::function_times::FunctionTimes;
 use super::schedule::{Full, HEAVY_MAX, Number, Schedule};
 use crate::error::ClusterError;
 
-/// Queries that are under way at the same time: all the heavy ones there may be, and as
-/// many that may become so. Threads are made when they are needed. They have stack for the
+/// Queries that are under way at the same time: the maximum of heavy ones, and as many that
+/// may become heavy. Threads are started when they are needed. They have stack for the
 /// deepest queries, and only they parse, bind and run those.
 const THREADS_MAX: usize = 2 * HEAVY_MAX;
 
-/// How long a thread waits for something to do before it ends. A thread keeps memory that
-/// its queries have freed for the next one, and gives it back with its end: after a rush
-/// nothing of that is left. Starting another one takes less than a short query does.
+/// How long a thread waits for work before it ends. A thread keeps memory that its queries
+/// have freed for the next one, and returns it when it ends: after a burst nothing of that
+/// is left. Starting another one takes less than a short query does.
 const IDLE_MAX: Duration = Duration::from_secs(5);
 
-/// How long a query runs before others get their turn.
+/// The time slice: how long a query runs before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
 type Work = Box<dyn FnOnce(&Arc<Turn>) + Send>;
 
-/// The threads. Dropping it stops what they do.
+/// The threads. Dropping it stops their queries.
 #[derive(Debug)]
 pub(crate) struct QueryThreads {
     shared: Arc<Shared>,
@@ -46,10 +46,10 @@ struct Shared {
     runtime: Runtime,
     idle_max: Duration,
     state: Mutex<State>,
-    /// Told when there is something for an idle thread.
+    /// Notified when there is work for an idle thread.
     begun: Condvar,
     stopping: AtomicBool,
-    /// Whether partitions are asked in bytes.
+    /// Whether queries to partitions are serialised.
     writes_bytes: AtomicBool,
 }
 
@@ -60,7 +60,7 @@ struct State {
     queued: BTreeMap<Number, Job>,
     /// What may begin and has no thread yet.
     ready: VecDeque<Number>,
-    /// Where those who wait for a turn are told that it is theirs.
+    /// Notified when a waiting query gets its turn.
     waiting: BTreeMap<Number, Arc<Condvar>>,
     idle: usize,
     threads: BTreeMap<usize, TaskHandle>,
@@ -74,7 +74,7 @@ impl State {
         taken.count()
     }
 
-    /// An idle thread that nothing is left for ends.
+    /// An idle thread without work ends.
     fn leave(&mut self, place: usize) {
         self.idle -= 1;
         drop(self.threads.remove(&place));
@@ -102,7 +102,7 @@ impl QueryThreads {
         QueryThreads { shared: Arc::new(shared) }
     }
 
-    /// Does something on one of the threads. It is stopped when this is dropped.
+    /// Runs work on one of the threads. It is stopped when this future is dropped.
     pub(crate) async fn run<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
@@ -110,8 +110,8 @@ impl QueryThreads {
         self.queue(work, Schedule::admit).await
     }
 
-    /// The same for what is never refused because much is going on: there is one for each
-    /// client that waits, so it is bounded by them.
+    /// The same for work that is never refused under load: there is one for each client
+    /// that waits, so it is bounded by them.
     pub(crate) async fn run_always<T: Send + 'static>(
         &self,
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
@@ -137,7 +137,7 @@ impl QueryThreads {
         })
     }
 
-    /// Has queries ask partitions in bytes.
+    /// Makes queries to partitions serialise their messages.
     pub(crate) fn write_bytes(&self) {
         self.shared.writes_bytes.store(true, Ordering::Relaxed);
     }
@@ -152,7 +152,7 @@ impl QueryThreads {
         }
         state.ready.clear();
         drop(state);
-        // Whoever waits for one of these hears of it now.
+        // Waiters for one of these are notified now.
         drop(queued);
     }
 }
@@ -166,14 +166,15 @@ impl Drop for QueryThreads {
         drop(state);
         self.shared.begun.notify_all();
         for thread in threads.into_values() {
-            // A panicked thread has reported itself; there is nobody to tell here.
+            // A panicked thread has logged that itself; a destructor has no caller to
+            // report to.
             let _ = thread.join();
         }
     }
 }
 
-/// Whoever waits for an answer. Dropped with the request, so it also says that nobody
-/// waits any more.
+/// The client that waits for an answer. Dropped with the request, so it also signals that
+/// the answer is not needed any more.
 struct Client {
     shared: Arc<Shared>,
     number: Number,
@@ -214,7 +215,7 @@ impl Shared {
         Ok(number)
     }
 
-    /// Gives the turns that are free, and sees to it that there are threads for them.
+    /// Grants free turns, and makes sure that there are threads for them.
     fn advance(self: &Arc<Self>, state: &mut State) {
         loop {
             let free = THREADS_MAX - state.threads.len() + state.idle;
@@ -233,7 +234,7 @@ impl Shared {
             match self.runtime.tasks.spawn_with_stack(&name, DEEP_STACK_BYTES, body) {
                 Ok(thread) => drop(state.threads.insert(place, thread)),
                 Err(error) => {
-                    // Those that there are will do it, if later.
+                    // The existing threads will do it, if later.
                     tracing::error!(%error, "a thread for queries could not be started");
                     return;
                 }
@@ -243,7 +244,7 @@ impl Shared {
         }
     }
 
-    /// What each thread does.
+    /// The main loop of each thread.
     fn work(self: &Arc<Self>, place: usize) {
         loop {
             let Some((number, job)) = self.next(place) else { return };
@@ -260,8 +261,8 @@ impl Shared {
         }
     }
 
-    /// Waits for something to begin with; `None` when there will be nothing more, or has
-    /// been nothing for long. Until it has found something, the thread counts as idle.
+    /// Waits for work; `None` when there will be no more, or has been none for long. Until
+    /// it has found some, the thread counts as idle.
     fn next(&self, place: usize) -> Option<(Number, Job)> {
         let mut state = self.state();
         let mut waited_long = false;
@@ -295,8 +296,7 @@ impl fmt::Debug for Shared {
     }
 }
 
-/// What a query on a thread sees of the others: when it has to let them run, and when it
-/// has to end.
+/// A query's view of the scheduler: when it has to yield, and when it has to end.
 #[derive(Debug)]
 pub struct Turn {
     shared: Arc<Shared>,
@@ -330,19 +330,19 @@ impl Turn {
         }
     }
 
-    /// For evaluation, which takes its time between two candidates.
+    /// For evaluation, which may take long between two candidates.
     #[must_use]
     pub fn watch(self: &Arc<Self>) -> Arc<dyn Watch> {
         Arc::clone(self) as Arc<dyn Watch>
     }
 
-    /// For the functions of a query, where somebody wants to know how long they take.
+    /// For the functions of a query, where the client asks for timings.
     #[must_use]
     pub fn function_times(&self) -> Arc<FunctionTimes> {
         FunctionTimes::new(&self.shared.runtime)
     }
 
-    /// What all queries share of the memory.
+    /// The memory budget that all queries share.
     pub(super) fn memory(&self) -> &Arc<MemoryBudget> {
         &self.shared.runtime.memory
     }
@@ -353,7 +353,7 @@ impl Turn {
         self.shared.runtime.clock.monotonic().saturating_sub(self.began)
     }
 
-    /// Fails if the query has to end whatever it has come to.
+    /// Fails if the query has to end at once.
     pub fn check(&self) -> Result<(), ClusterError> {
         if self.refused.load(Ordering::Relaxed) {
             return Err(ClusterError::Busy);
@@ -363,7 +363,7 @@ impl Turn {
         if ends { Err(ClusterError::Stopping) } else { Ok(()) }
     }
 
-    /// Lets others run if it is their turn. Whether there is time left.
+    /// Yields if it is another query's turn. Returns whether there is time left.
     pub(crate) fn go_on(&self, time_max: Duration) -> bool {
         let now = self.shared.runtime.clock.monotonic();
         let slice = Duration::from_nanos(self.slice.load(Ordering::Relaxed));
@@ -376,8 +376,8 @@ impl Turn {
         self.check().is_ok() && self.elapsed() < time_max
     }
 
-    /// Has another thread help with the query, if it gets a turn while there is something to
-    /// do. It may never come, so nobody waits for it before it has begun something.
+    /// Lets another thread help with the query, if it gets a turn while there is work. It
+    /// may never come, so the query does not wait for it before it has begun something.
     pub(super) fn spawn_helper(&self, work: impl FnOnce(&Arc<Turn>) + Send + 'static) {
         let gone = Arc::clone(&self.gone);
         let job = Job { work: Box::new(work), gone, began: Some(self.began) };

@@ -5,7 +5,7 @@ use model::position::Lsn;
 use runtime::SimulatedClock;
 
 use super::*;
-use crate::map::FinalPosition;
+use crate::layout::map::FinalPosition;
 
 struct World {
     clock: Arc<SimulatedClock>,
@@ -88,7 +88,7 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     let permit = controller.throttle(PartitionId(0)).unwrap().admit(Caller::default()).unwrap();
     permit.pay(None, Charge::from_units(21));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
-    let final_position = FinalPosition { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let final_position = FinalPosition { lsn: Lsn::from_u64(1), ordinal_blocks: Vec::new() };
     let after = before.split(PartitionId(0), half, &final_position).unwrap();
     controller.follow(Arc::new(after.clone()));
     assert_eq!(rates(&controller, &after), [Some(5_000.0); 2]);
@@ -96,7 +96,7 @@ fn a_new_map_is_divided_anew_and_nothing_counted_is_lost() {
     assert_eq!(controller.totals().charge, Charge::from_units(21));
 }
 
-/// Splitting and merging makes no throughput: who was in debt stays in debt.
+/// Splitting and merging creates no throughput: a debt stays a debt.
 #[test]
 fn children_begin_as_full_as_their_parents_were() {
     let world = World::new(Limits::default());
@@ -113,7 +113,7 @@ fn children_begin_as_full_as_their_parents_were() {
     pay(0, 13_000);
     assert_eq!(wait(0), Some(Duration::from_millis(300)));
     let half = &Epk::from_hex("1FFFFFFFFFFFFFFFFFFFFFFFFFFFFFFF").unwrap();
-    let final_position = FinalPosition { lsn: Lsn::from_u64(1), numbers: Vec::new() };
+    let final_position = FinalPosition { lsn: Lsn::from_u64(1), ordinal_blocks: Vec::new() };
     let split = whole.split(PartitionId(0), half, &final_position).unwrap();
     controller.follow(Arc::new(split.clone()));
     assert_eq!(wait(1), Some(Duration::from_millis(300)), "its half of the debt");

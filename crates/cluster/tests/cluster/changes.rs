@@ -1,4 +1,4 @@
-//! Following changes while layouts change, as clients do it.
+//! Following the change feed while layouts change, as clients do it.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -20,8 +20,8 @@ use crate::common::{self, Fixture, create, id};
 
 const MINUTE: Duration = Duration::from_secs(60);
 
-/// A client that keeps a position for each part of the ring, and cuts a part in
-/// two when its partition was: the official SDKs do the same.
+/// A client that keeps a position for each part of the ring, and cuts a part in two when
+/// its partition was split: the official SDKs do the same.
 struct Follower {
     parts: VecDeque<(EpkRange, Lsn)>,
     /// By key and id: position and text.
@@ -35,7 +35,7 @@ impl Follower {
         Follower { parts, seen: BTreeMap::new(), items_max }
     }
 
-    /// Reads one page of one part. Whether there was anything.
+    /// Reads one page of one part. Returns whether there was anything.
     fn step(&mut self, fixture: &Fixture, container: &Arc<Container>) -> bool {
         loop {
             let (within, after) = self.parts.pop_front().unwrap();
@@ -274,7 +274,7 @@ fn a_commit_is_not_cut() {
 }
 
 /// A restored copy is asked for positions that it never reached. Those of a parent are
-/// others: its children begin where it ended, whatever they have written themselves.
+/// different: its children begin where it ended, whatever they have written themselves.
 #[test]
 fn a_position_beyond_the_end_is_told_from_that_of_a_parent() {
     let mut fixture = Fixture::new(memory::create());
@@ -344,7 +344,7 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
     }
 }
 
-/// They are gone for everybody, and it was work to find that out.
+/// Expired items are gone for all clients, and finding that out was work.
 #[test]
 fn what_has_expired_is_passed_over() {
     let clock = Arc::new(SimulatedClock::new());
@@ -360,7 +360,7 @@ fn what_has_expired_is_passed_over() {
     assert_eq!((numbers(&page), page.passed), (vec!["4".to_owned(), "5".to_owned()], 4));
 }
 
-/// Changes of other keys are passed over, and counted: they cost something.
+/// Changes of other keys are skipped, and counted: they cost something.
 #[test]
 fn a_part_of_the_ring_has_its_own_changes() {
     let mut fixture = Fixture::new(memory::create());
@@ -380,7 +380,7 @@ fn a_part_of_the_ring_has_its_own_changes() {
     assert!(read(&fixture, changes(&nobody, Lsn::ZERO)).items.is_empty());
 }
 
-/// Whoever asks for more than one range has is told so.
+/// A request for more than one range has is refused.
 #[test]
 fn changes_of_several_ranges_are_refused() {
     let mut fixture = Fixture::new(memory::create());

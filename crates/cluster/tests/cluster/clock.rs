@@ -112,7 +112,7 @@ fn beyond_the_bound_nothing_is_written_until_the_clock_agrees() {
     assert_eq!(lab.ts("after"), Some(TEN_YEARS.as_secs()));
 }
 
-/// The system partition is ahead as well: whoever drops a container must still be able to.
+/// The system partition is ahead as well: dropping a container must still be possible.
 #[test]
 fn a_container_is_dropped_whatever_the_clock_says() {
     let mut lab = Lab::new();
@@ -149,7 +149,7 @@ fn setting_the_time_back_lets_writes_and_ttl_go_on() {
     assert_eq!(times, [Some(0), Some(60), Some(60), Some(120)]);
     assert_eq!(lab.changed_since(30), ["wrong 1", "wrong 2", "after"]);
     assert_eq!(lab.changed_since(90), ["after"]);
-    // Those that were wrong expire by their new time, and so do those behind them.
+    // Those that were wrong expire by their new time, and so do those after them.
     lab.at(Duration::from_secs(TTL_SECS + 121));
     assert_eq!(block_on(lab.fixture.cluster.expire(&lab.container())).unwrap(), 4);
     assert!(lab.fixture.check().is_clean());

@@ -54,7 +54,7 @@ impl Fixture {
         block_on(self.cluster.create_container(spec, 1, Vec::new())).unwrap()
     }
 
-    /// A container whose items live for so many seconds.
+    /// A container whose items live for `secs` seconds.
     pub(crate) fn create_expiring(&mut self, number: u32, secs: u32) {
         let body = format!(
             r#"{{"id":"e","partitionKey":{{"paths":["/pk"],"version":2}},"defaultTtl":{secs}}}"#
@@ -65,7 +65,7 @@ impl Fixture {
         block_on(self.cluster.create_container(spec, 1, Vec::new())).unwrap();
     }
 
-    /// With somebody who is told of every step of every transition.
+    /// With an observer of every step of every transition.
     pub(crate) fn observed(
         store: Arc<dyn Store>,
         observer: impl Fn(TransitionStep) + Send + Sync + 'static,

@@ -1,4 +1,4 @@
-//! Items whose time is over leave the store, and nothing else does.
+//! Expired items leave the store, and nothing else does.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -123,8 +123,8 @@ fn the_policy_decides_whether_anything_expires() {
     }
 }
 
-/// A partition may be replaced between being found and being asked. The others are
-/// looked at all the same.
+/// A partition may be replaced between being found and being called. The others are
+/// searched nevertheless.
 #[test]
 fn layouts_may_change_meanwhile() {
     let lab = Lab::new(Some(60));
@@ -159,8 +159,8 @@ fn layouts_may_change_meanwhile() {
     assert!(lab.is_clean());
 }
 
-/// More different ttls than one search looks at, and old items that never expire
-/// before those that do.
+/// More different ttls than one search covers, and old items that never expire before those
+/// that do.
 #[test]
 fn a_search_goes_on_where_the_last_one_ended() {
     let lab = Lab::new(Some(60));

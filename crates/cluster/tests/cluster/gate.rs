@@ -1,12 +1,13 @@
-//! A store whose submissions wait, for their tickets or for room, until released.
+//! A store whose submissions wait, for their tickets or for space in the queue, until
+//! released.
 
 use std::fmt;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard};
 
 use bytes::Bytes;
 use storage::{
-    Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
-    WriteBatch,
+    CommitStatus, Counters, KeyRange, Resolver, StorageError, Store, Ticket, VerifyReport, View,
+    WriteBatch, WriteSession,
 };
 
 pub(crate) struct Gate {
@@ -27,11 +28,12 @@ struct State {
     held: Vec<Held>,
     blocking: bool,
     blocked: usize,
+    dead: bool,
 }
 
 /// A submission that waits for its ticket.
 struct Held {
-    stream: Arc<Mutex<Box<dyn Stream>>>,
+    session: Arc<Mutex<Box<dyn WriteSession>>>,
     batch: WriteBatch,
     resolver: Resolver,
 }
@@ -46,13 +48,17 @@ impl Gate {
         self.hold_tickets_of(Bytes::new());
     }
 
-    /// The same, for streams that write keys with that beginning.
+    /// The same, for sessions that write keys with that beginning.
     pub(crate) fn hold_tickets_of(&self, prefix: impl Into<Bytes>) {
         self.shared.state().holding = Some(prefix.into());
     }
 
     pub(crate) fn held(&self) -> usize {
         self.shared.state().held.len()
+    }
+
+    pub(crate) fn is_holding(&self) -> bool {
+        self.shared.state().holding.is_some()
     }
 
     /// Submitting itself blocks from now on, as with a full queue.
@@ -68,13 +74,22 @@ impl Gate {
         drop(self.shared.wait_while(|state| state.blocked == 0));
     }
 
+    /// The process ends here: what is held is lost, and nothing is written any more.
+    pub(crate) fn die(&self) {
+        let mut state = self.shared.state();
+        state.dead = true;
+        let lost = std::mem::take(&mut state.held);
+        drop(state);
+        drop(lost);
+    }
+
     /// Lets everything pass, in its order, now and later.
     pub(crate) fn release(&self) {
         let mut state = self.shared.state();
         state.holding = None;
         state.blocking = false;
-        for Held { stream, batch, resolver } in std::mem::take(&mut state.held) {
-            let ticket = stream.lock().unwrap().submit(batch);
+        for Held { session, batch, resolver } in std::mem::take(&mut state.held) {
+            let ticket = session.lock().unwrap().submit(batch);
             ticket.on_done(move |outcome| resolver.resolve(outcome));
         }
         drop(state);
@@ -93,9 +108,9 @@ impl Shared {
 }
 
 impl Store for Gate {
-    fn stream(&self) -> Box<dyn Stream> {
-        let inner = Arc::new(Mutex::new(self.inner.stream()));
-        Box::new(GateStream { inner, shared: Arc::clone(&self.shared) })
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        let inner = Arc::new(Mutex::new(self.inner.write_session()));
+        Box::new(GateSession { inner, shared: Arc::clone(&self.shared) })
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -137,21 +152,24 @@ impl fmt::Debug for Gate {
     }
 }
 
-struct GateStream {
-    inner: Arc<Mutex<Box<dyn Stream>>>,
+struct GateSession {
+    inner: Arc<Mutex<Box<dyn WriteSession>>>,
     shared: Arc<Shared>,
 }
 
-impl Stream for GateStream {
+impl WriteSession for GateSession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let mut state = self.shared.state();
         state.blocked += 1;
         self.shared.changed.notify_all();
         state = self.shared.changed.wait_while(state, |state| state.blocking).unwrap();
         state.blocked -= 1;
+        if state.dead {
+            return Ticket::resolved(CommitStatus::Refused);
+        }
         let is_held = state.holding.as_ref().is_some_and(|prefix| {
-            // What follows in its stream stays behind it.
-            let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.stream, &self.inner));
+            // Later submissions of its session stay after it.
+            let follows = state.held.iter().any(|held| Arc::ptr_eq(&held.session, &self.inner));
             follows || prefix.is_empty() || batch.iter().any(|it| it.key().starts_with(prefix))
         });
         if !is_held {
@@ -159,14 +177,14 @@ impl Stream for GateStream {
             return self.inner.lock().unwrap().submit(batch);
         }
         let (resolver, ticket) = Ticket::pending();
-        state.held.push(Held { stream: Arc::clone(&self.inner), batch, resolver });
+        state.held.push(Held { session: Arc::clone(&self.inner), batch, resolver });
         self.shared.changed.notify_all();
         ticket
     }
 }
 
-impl fmt::Debug for GateStream {
+impl fmt::Debug for GateSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GateStream").finish_non_exhaustive()
+        f.debug_struct("GateSession").finish_non_exhaustive()
     }
 }

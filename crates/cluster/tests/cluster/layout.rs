@@ -1,4 +1,4 @@
-//! Requests that go by the layout of one moment, while others change it.
+//! Requests that use the layout of one moment, while others change it.
 
 use std::sync::Mutex;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
@@ -12,8 +12,8 @@ use testkit::wait::block_on;
 use crate::common::{self, Fixture, create, id};
 use crate::gate::Gate;
 
-/// Merges keep buckets apart, so a partition can have any number of them; where it stands is
-/// in the heads of all. `block_on` counts what an async worker reads.
+/// Merges keep buckets apart, so a partition can have any number of them; its LSN is in the
+/// heads of all. `block_on` counts what an async worker reads.
 #[test]
 fn a_partition_of_a_hundred_buckets_is_read_like_any_other() {
     let mut fixture = Fixture::new(memory::create());
@@ -59,7 +59,7 @@ fn who_was_routed_to_a_partition_is_sent_on_when_others_take_its_place() {
 
 const LONG: Duration = Duration::from_secs(30);
 
-/// Lets a transition come to a step and keeps it there until told to go on.
+/// Stops a transition at a step until it is allowed to continue.
 struct Stop {
     reached: Receiver<()>,
     go_on: SyncSender<()>,
@@ -81,12 +81,12 @@ fn stopping_at(step: TransitionStep) -> (Fixture, Stop) {
     (fixture, Stop { reached, go_on })
 }
 
-/// Leaves the first range of a container few item numbers.
+/// Leaves the first range of a container few ordinals.
 fn leave_few_ordinals(fixture: &Fixture, container: u32) {
     fixture.rewrite_map(container, "\"numbers\":[[1,16777217]]", "\"numbers\":[[1,4]]");
 }
 
-/// Creates items of one key until numbers must have been granted.
+/// Creates items of one key until ordinals must have been allocated.
 fn use_up_ordinals(cluster: &Cluster, container: &Container, key: &str) {
     for number in 0..8 {
         let name = id(&format!("{key}-{number}"));
@@ -95,11 +95,11 @@ fn use_up_ordinals(cluster: &Cluster, container: &Container, key: &str) {
 }
 
 fn blocks(container: &Container, range: u32) -> usize {
-    container.map().range(PartitionId(range)).unwrap().numbers.len()
+    container.map().range(PartitionId(range)).unwrap().ordinal_blocks.len()
 }
 
 #[test]
-fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
+fn a_switch_of_one_container_does_not_hold_up_the_ordinals_of_another() {
     let (mut fixture, stop) = stopping_at(TransitionStep::Drained);
     fixture.create_container(1, 1);
     fixture.create_container(2, 1);
@@ -116,15 +116,16 @@ fn a_switch_of_one_container_does_not_hold_up_the_numbers_of_another() {
             use_up_ordinals(cluster, second, "key");
             done.send(()).unwrap();
         });
-        let granted = is_done.recv_timeout(LONG / 3);
+        let allocated = is_done.recv_timeout(LONG / 3);
         stop.go_on.send(()).unwrap();
-        granted.expect("the second container is none of the first one's business");
+        allocated.expect("the second container is none of the first one's business");
         splitting.join().unwrap().unwrap();
     });
     assert_eq!(blocks(&second, 0), 2);
 }
 
-/// A split is on its way to the disk while a grant is worked out from the map before it.
+/// A split is on its way to the disk while an allocation is computed from the map before
+/// it.
 #[test]
 fn two_changes_of_one_map_do_not_undo_each_other() {
     let gate = Gate::new(memory::create());
@@ -187,11 +188,12 @@ fn many_changes_of_one_map_at_once_all_count() {
         });
     });
     let map = container.map();
-    let mut numbers: Vec<_> = map.ranges().iter().flat_map(|one| one.numbers.clone()).collect();
-    numbers.sort_by_key(|block| block.start);
+    let mut blocks: Vec<_> =
+        map.ranges().iter().flat_map(|one| one.ordinal_blocks.clone()).collect();
+    blocks.sort_by_key(|block| block.start);
     assert_eq!(map.ranges().len(), 8, "no split was undone");
-    assert!(numbers.windows(2).all(|two| two[0].end <= two[1].start), "{numbers:?}");
-    assert_eq!(numbers.len(), 8, "and no block was lost: {numbers:?}");
+    assert!(blocks.windows(2).all(|two| two[0].end <= two[1].start), "{blocks:?}");
+    assert_eq!(blocks.len(), 8, "and no block was lost: {blocks:?}");
     fixture.reopen();
     assert_eq!(fixture.container(1).map(), map);
 }

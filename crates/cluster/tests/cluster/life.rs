@@ -1,5 +1,5 @@
-//! Random lives: commands, splits, merges, moves and restarts against a simple
-//! model. `ORRERY_SEED` and `ORRERY_STEPS` repeat one or make it longer.
+//! Random histories: commands, splits, merges, moves and restarts against a simple model.
+//! `ORRERY_SEED` and `ORRERY_STEPS` repeat one or make it longer.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::common::{self, Fixture, id};
 
 const SEED: u64 = 4_2026;
 
-/// Steps of the life in memory.
+/// Steps of the history in memory.
 const STEPS: u64 = 10_000;
 
-/// Steps of the life on a disk, which takes longer for each.
+/// Steps of the history on a disk, which takes longer for each.
 const STEPS_ON_DISK: u64 = 2_000;
 
 const KEYS: u64 = 40;
@@ -30,7 +30,7 @@ const IDS: u64 = 6;
 /// Ranges from which on they are merged again.
 const RANGES_MAX: usize = 12;
 
-/// Everything is compared with the model once in so many steps.
+/// Everything is compared with the model once in this many steps.
 const REVIEW: u64 = 500;
 
 struct Life {

@@ -1,4 +1,4 @@
-//! Many partitions behind one door: routing, order, drops, faults.
+//! Many partitions as one: routing, order, drops, faults.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 #![allow(clippy::print_stdout, reason = "random tests say how to repeat them")]
 
@@ -6,6 +6,7 @@ mod changes;
 mod clock;
 mod common;
 mod expire;
+#[allow(dead_code, reason = "shared with the scripts, each uses a part")]
 mod gate;
 mod layout;
 mod life;
@@ -101,7 +102,7 @@ fn lists_give_every_item_once_whatever_the_page() {
 
 /// Blocks are large, so the map is rewritten with a tiny one.
 #[test]
-fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
+fn used_up_ordinals_are_replaced_and_never_used_twice() {
     const ITEMS: usize = 60;
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
@@ -117,14 +118,14 @@ fn used_up_numbers_are_granted_anew_and_never_given_out_twice() {
             });
         }
     });
-    let blocks = container.map().range(PartitionId(0)).unwrap().numbers.clone();
-    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one grant is enough for all");
+    let blocks = container.map().range(PartitionId(0)).unwrap().ordinal_blocks.clone();
+    assert_eq!(blocks, [1..8, 16_777_217..33_554_433], "one allocation is enough for all");
     fixture.reopen();
     let container = fixture.container(1);
     assert_eq!(
-        container.map().range(PartitionId(0)).unwrap().numbers,
+        container.map().range(PartitionId(0)).unwrap().ordinal_blocks,
         blocks,
-        "a grant is durable"
+        "an allocation is durable"
     );
     let page = block_on(fixture.cluster.list(
         &container,
@@ -209,7 +210,7 @@ fn keys_that_belong_to_nobody_are_told() {
     let mut batch = WriteBatch::new();
     batch.put(vec![0, 0, 0, 77, 1, 2, 3], b"lost".to_vec());
     batch.put(vec![0, 0, 1, 0, 1], b"lost".to_vec());
-    assert_eq!(fixture.store.stream().submit(batch).wait(), CommitStatus::Durable);
+    assert_eq!(fixture.store.write_session().submit(batch).wait(), CommitStatus::Durable);
     let bucket = |container, bucket| {
         let mut batch = WriteBatch::new();
         batch.put(
@@ -219,7 +220,7 @@ fn keys_that_belong_to_nobody_are_told() {
         batch
     };
     let of_system = bucket(0, BucketNumber(9));
-    assert_eq!(fixture.store.stream().submit(of_system).wait(), CommitStatus::Durable);
+    assert_eq!(fixture.store.write_session().submit(of_system).wait(), CommitStatus::Durable);
     let strays = [
         RetiredPrefix::Container(common::number(77)),
         RetiredPrefix::Container(common::number(256)),
@@ -271,8 +272,8 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     assert_eq!(read.value.unwrap().kind, EffectKind::Read);
 }
 
-/// What was taken under the old policy and is not durable yet must not be passed by:
-/// once the old policy is forgotten, nobody could change such an item any more.
+/// What was taken under the old policy and is not durable yet must not be skipped: once the
+/// old policy is forgotten, such an item could not be changed any more.
 #[test]
 fn reindexing_waits_for_what_was_written_under_the_old_policy() {
     let gate = Gate::new(memory::create());
@@ -351,7 +352,7 @@ fn waiting_on_an_async_worker_is_caught() {
     for store in [memory::create(), on_disk.unwrap()] {
         let fixture = Fixture::new(Arc::clone(&store));
         let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
-        let submit = || drop(store.stream().submit(WriteBatch::new()));
+        let submit = || drop(store.write_session().submit(WriteBatch::new()));
         let wait =
             || assert_eq!(storage::Ticket::resolved(CommitStatus::Full).wait(), CommitStatus::Full);
         let waits: [&dyn Fn(); 3] = [&list, &submit, &wait];
@@ -386,7 +387,7 @@ fn no_chunk_has_a_thread_of_its_own() {
     assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
 }
 
-/// Whoever asks for them a thousand times at once must not get a thousand threads.
+/// A thousand requests for statistics at once must not start a thousand threads.
 #[test]
 fn statistics_start_no_more_threads_than_can_run() {
     let threads = Arc::new(Counting::default());
@@ -408,7 +409,7 @@ fn statistics_start_no_more_threads_than_can_run() {
     let keys = block_on(cluster.summarise_keys(&container, 5)).unwrap();
     assert_eq!(keys.values().map(|range| range.keys).sum::<u64>(), 7);
     assert!(keys.values().flat_map(|range| &range.by_items).all(|key| key.key.is_some()));
-    // As many as may run at a moment: nobody who runs here gives way to others.
+    // As many as may run at a moment: queries that run here do not yield.
     assert!(threads.0.load(Ordering::Relaxed) <= before + 2);
 }
 

@@ -96,7 +96,7 @@ fn a_split_moves_nothing_and_loses_nothing() {
 }
 
 #[test]
-fn item_numbers_stay_unique_through_splits_and_merges() {
+fn ordinals_stay_unique_through_splits_and_merges() {
     let mut fixture = Fixture::new(memory::create());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
@@ -120,7 +120,7 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
         }
         write(&fixture, &container);
     }
-    let mut numbers = BTreeSet::new();
+    let mut ordinals = BTreeSet::new();
     let mut after = None;
     loop {
         let full = EpkRange::full();
@@ -133,14 +133,14 @@ fn item_numbers_stay_unique_through_splits_and_merges() {
         .unwrap()
         .unwrap();
         for item in &page.value.items {
-            assert!(numbers.insert(super::ordinal(item)));
+            assert!(ordinals.insert(super::ordinal(item)));
         }
         after = page.value.rest;
         if after.is_none() {
             break;
         }
     }
-    assert_eq!(numbers.len(), 40 * 7);
+    assert_eq!(ordinals.len(), 40 * 7);
     assert!(fixture.check().is_clean());
 }
 
@@ -250,7 +250,7 @@ fn a_split_for_storage_halves_the_bytes() {
     let smaller = left.bytes.min(right.bytes);
     assert!(smaller * 5 >= left.bytes + right.bytes, "{left:?} {right:?}");
     assert!(fixture.check().is_clean());
-    // The heavy key stays together, and is named when nothing else is left to cut.
+    // The heavy key stays together, and is reported when nothing else is left to cut.
     let heavy = common::location("heavy").position;
     let error = loop {
         let range = container.map().range_of(&heavy).unwrap().id;
@@ -290,7 +290,7 @@ fn positions_of_a_list_hold_through_any_change() {
     assert!(turn > 20);
 }
 
-/// Whoever comes by key waits and is served; whoever names the range is told.
+/// Requests by key wait and are served; requests that name the range are refused.
 #[test]
 fn during_the_switch_commands_wait_and_reads_go_on() {
     let (reached, at_stage) = sync_channel(1);
@@ -393,7 +393,7 @@ fn a_switch_that_nobody_waits_for_leaves_the_partition_serving() {
     assert!(fixture.check().is_clean());
 }
 
-/// What a writer was told, by key and id: the number it wrote last.
+/// The writes that were acknowledged, by key and id: the number written last.
 type Told = BTreeMap<(String, String), u64>;
 
 fn write_on(cluster: &Cluster, container: &Container, writer: usize, stop: &AtomicBool) -> Told {
@@ -477,7 +477,7 @@ fn a_partition_that_outgrows_its_limit_is_split() {
     fill(&fixture, &container, 60, 5);
     block_on(fixture.cluster.relief_wanted());
     while relieve(&fixture) > 0 {
-        // Whoever writes next notices what is still too large.
+        // The next write notices what is still too large.
         fill_more(&fixture, &container, 60);
     }
     let (map, sizes) = block_on(fixture.cluster.sizes(container.layout())).unwrap();
@@ -486,7 +486,7 @@ fn a_partition_that_outgrows_its_limit_is_split() {
     assert!(fixture.check().is_clean());
 }
 
-/// One container's trouble must not keep the others from being relieved.
+/// A failure in one container must not keep the others from being relieved.
 #[test]
 fn moves_are_resumed_in_every_container_that_can() {
     let faulty = FaultyStore::new(memory::create());

@@ -1,7 +1,7 @@
-//! Writes through the door with many writers until it is killed, and says on its
-//! output what it tries and what was acknowledged.
+//! Writes through the door with many writers until it is killed, and prints what it tries
+//! and what was acknowledged.
 //!
-//! Started by tests; see `lab::crash` for who reads the lines.
+//! Started by tests; `lab::crash` reads the lines.
 #![allow(clippy::print_stderr, reason = "figures that are not part of the protocol")]
 
 use std::fmt::Display;
@@ -20,7 +20,7 @@ use storage::local::LocalConfig;
 /// Writes until it is killed, or until enough is done
 #[derive(Clone, Debug, Parser)]
 struct Cli {
-    /// The data folder; made when there is none
+    /// The data folder; created when there is none
     folder: PathBuf,
     /// Number of this run on the folder: higher than all before
     #[arg(long, default_value_t = 1)]
@@ -30,17 +30,17 @@ struct Cli {
     seed: u64,
     #[arg(long, default_value_t = 32)]
     writers: usize,
-    /// Stops cleanly after so many acknowledged operations; never when left out
+    /// Stops cleanly after this many acknowledged operations; never when left out
     #[arg(long)]
     stop_after: Option<u64>,
     /// Size of memtables and tables, for a new folder; small ones make tables early
     #[arg(long, default_value_t = LocalConfig::default().memtable_bytes)]
     memtable_bytes: u64,
-    /// Changes the layout all the time, and at this stage of a change says so and waits
-    /// to be killed, such as `Split-Paused`
+    /// Changes the layout all the time, and at this step of a transition prints that and
+    /// waits to be killed, such as `Split-Paused`
     #[arg(long)]
     halt_at: Option<Halt>,
-    /// At which time of coming to that stage
+    /// At which visit of that step
     #[arg(long, default_value_t = 1)]
     halt_time: u64,
 }
@@ -57,10 +57,10 @@ fn main() -> Result<()> {
     if let Some(halt) = cli.halt_at {
         let (under_way, left) = (Arc::clone(&under_way), AtomicU64::new(cli.halt_time));
         service = service.observed_by(move |stage| {
-            let change = *under_way.lock().expect("nobody panics while holding it");
+            let change = *under_way.lock().expect("no thread panics while holding it");
             let here = change == Some(halt.change) && stage == halt.stage;
             if here && left.fetch_sub(1, Ordering::Relaxed) == 1 {
-                say(&halt).expect("whoever started us listens");
+                say(&halt).expect("the parent process listens");
                 loop {
                     std::thread::park();
                 }
@@ -83,7 +83,7 @@ fn main() -> Result<()> {
         let (service, seed) = (Arc::clone(&service), cli.seed);
         let body = move || {
             let begin = |change| {
-                *under_way.lock().expect("nobody panics while holding it") = Some(change);
+                *under_way.lock().expect("no thread panics while holding it") = Some(change);
             };
             crash::change_layouts(&service, seed, begin).expect("layouts can be changed");
         };

@@ -1,6 +1,6 @@
 //! Runs fuzz bodies on a stable compiler, from a seed, for a given time.
 //!
-//! `cargo xtask fuzz` is the usual way in.
+//! `cargo xtask fuzz` runs it.
 #![allow(clippy::print_stdout, reason = "a command-line tool talks on standard output")]
 
 use std::path::{Path, PathBuf};
@@ -77,7 +77,7 @@ fn fuzz_one(cli: &Cli, name: &str, body: Body, seed: u64) -> Result<()> {
     Ok(())
 }
 
-/// Writes the input down and says how to repeat it.
+/// Saves the input and prints how to repeat it.
 fn keep(folder: &Path, name: &str, seed: u64, crash: &Crash) -> Result<anyhow::Error> {
     std::fs::create_dir_all(folder).with_context(|| format!("cannot make {}", folder.display()))?;
     let path = folder.join(format!("crash-{seed}-{}", crash.run));

@@ -1,9 +1,9 @@
-//! What a writing process said, and what must therefore be there.
+//! What a writing process printed, and what must therefore be there.
 
 use std::collections::BTreeMap;
 use std::fmt;
 
-use super::{Attempt, CONTAINERS, HOT_ID, HOT_KEY, Place};
+use super::{Attempt, CONTAINERS, HOT_ID, HOT_KEY, LogicalPartition};
 
 /// One line of a writing process.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,7 +32,7 @@ impl Line {
     }
 }
 
-/// The full stop tells a whole line from one that was cut off.
+/// The full stop distinguishes a complete line from one that was cut off.
 impl fmt::Display for Line {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -46,12 +46,12 @@ impl fmt::Display for Line {
 /// The versions that an item may have; `None` means that it may be absent.
 pub(super) type Possible = Vec<Option<u64>>;
 
-/// All that is known about a folder from what its writers said.
+/// Everything that is known about a folder from what its writers printed.
 #[derive(Clone, Debug, Default)]
 pub struct Ledger {
-    pub(super) items: BTreeMap<(Place, String), Possible>,
+    pub(super) items: BTreeMap<(LogicalPartition, String), Possible>,
     /// Families by their size: all members have the same version.
-    pub(super) families: BTreeMap<(Place, usize), Possible>,
+    pub(super) families: BTreeMap<(LogicalPartition, usize), Possible>,
     /// Increments of the hot items: acknowledged ones, and those that may have happened.
     pub(super) increments: [(u64, u64); CONTAINERS.len()],
     pending: BTreeMap<usize, Attempt>,
@@ -76,7 +76,7 @@ impl Ledger {
         }
     }
 
-    /// The process is gone: what was under way happened or did not.
+    /// The process is gone: what was in flight happened or did not.
     pub fn writers_died(&mut self) {
         for attempt in std::mem::take(&mut self.pending).into_values() {
             if let Attempt::Increment { container } = attempt {
@@ -90,14 +90,14 @@ impl Ledger {
         }
     }
 
-    /// Every item that anybody tried to write, whether or not it is there.
-    pub fn items(&self) -> impl Iterator<Item = (Place, String)> {
-        let members = self
-            .families
-            .keys()
-            .flat_map(|(place, size)| Attempt::family(*size).map(move |id| (place.clone(), id)));
-        let hot = (0..CONTAINERS.len())
-            .map(|container| (Place { container, key: HOT_KEY.to_owned() }, HOT_ID.to_owned()));
+    /// Every item that any writer tried to write, whether or not it exists.
+    pub fn items(&self) -> impl Iterator<Item = (LogicalPartition, String)> {
+        let members = self.families.keys().flat_map(|(partition, size)| {
+            Attempt::family(*size).map(move |id| (partition.clone(), id))
+        });
+        let hot = (0..CONTAINERS.len()).map(|container| {
+            (LogicalPartition { container, key: HOT_KEY.to_owned() }, HOT_ID.to_owned())
+        });
         self.items.keys().cloned().chain(members).chain(hot)
     }
 
@@ -111,21 +111,21 @@ impl Ledger {
         *possible = vec![after];
     }
 
-    /// What an attempt is about, and how it is afterwards.
+    /// The state that an attempt changes, and its new value.
     fn affected(&mut self, attempt: Attempt) -> (&mut Possible, Option<u64>) {
         let absent = || vec![None];
         match attempt {
-            Attempt::Create { place, id, version }
-            | Attempt::Upsert { place, id, version }
-            | Attempt::Replace { place, id, version }
-            | Attempt::Patch { place, id, version } => {
-                (self.items.entry((place, id)).or_insert_with(absent), Some(version))
+            Attempt::Create { partition, id, version }
+            | Attempt::Upsert { partition, id, version }
+            | Attempt::Replace { partition, id, version }
+            | Attempt::Patch { partition, id, version } => {
+                (self.items.entry((partition, id)).or_insert_with(absent), Some(version))
             }
-            Attempt::Delete { place, id } => {
-                (self.items.entry((place, id)).or_insert_with(absent), None)
+            Attempt::Delete { partition, id } => {
+                (self.items.entry((partition, id)).or_insert_with(absent), None)
             }
-            Attempt::Batch { place, size, version } => {
-                (self.families.entry((place, size)).or_insert_with(absent), Some(version))
+            Attempt::Batch { partition, size, version } => {
+                (self.families.entry((partition, size)).or_insert_with(absent), Some(version))
             }
             Attempt::Increment { .. } => unreachable!("increments are counted, not kept"),
         }
@@ -138,8 +138,8 @@ mod tests {
 
     #[test]
     fn lines_come_back_and_torn_ones_do_not() {
-        let place = Place { container: 0, key: "w0-0".to_owned() };
-        let attempt = Attempt::Upsert { place, id: "s1".to_owned(), version: 12 };
+        let partition = LogicalPartition { container: 0, key: "w0-0".to_owned() };
+        let attempt = Attempt::Upsert { partition, id: "s1".to_owned(), version: 12 };
         for line in [
             Line::Try { writer: 3, attempt },
             Line::Done { writer: 3 },
@@ -155,10 +155,10 @@ mod tests {
 
     #[test]
     fn an_answer_leaves_one_state_and_a_death_leaves_two() {
-        let place = Place { container: 0, key: "w0-0".to_owned() };
+        let partition = LogicalPartition { container: 0, key: "w0-0".to_owned() };
         let upsert =
-            |version| Attempt::Upsert { place: place.clone(), id: "s".to_owned(), version };
-        let key = (place.clone(), "s".to_owned());
+            |version| Attempt::Upsert { partition: partition.clone(), id: "s".to_owned(), version };
+        let key = (partition.clone(), "s".to_owned());
         let mut ledger = Ledger::default();
         ledger.hear(Line::Try { writer: 0, attempt: upsert(1) });
         ledger.hear(Line::Done { writer: 0 });
@@ -166,7 +166,7 @@ mod tests {
         ledger.hear(Line::Try { writer: 0, attempt: upsert(2) });
         ledger.hear(Line::Refused { writer: 0 });
         assert_eq!(ledger.items[&key], [Some(1)]);
-        let delete = Attempt::Delete { place: place.clone(), id: "s".to_owned() };
+        let delete = Attempt::Delete { partition: partition.clone(), id: "s".to_owned() };
         ledger.hear(Line::Try { writer: 0, attempt: delete });
         ledger.writers_died();
         assert_eq!(ledger.items[&key], [Some(1), None]);

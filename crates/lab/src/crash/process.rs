@@ -1,4 +1,4 @@
-//! Runs the writing process and listens to it.
+//! Runs the writing process and reads its output.
 
 use std::io::{BufRead, BufReader};
 use std::path::Path;
@@ -11,14 +11,13 @@ use super::{Halt, Ledger, Line};
 /// How a run ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Ending {
-    /// By itself, and cleanly, after so many operations.
+    /// By itself, and cleanly, after `operations` operations.
     Clean { operations: u64 },
-    /// Killed without warning once it has said so many lines. By what was said,
-    /// not by the clock: the same on every machine.
+    /// Killed without warning once it has printed `lines` lines. By lines, not by the
+    /// clock: the same on every machine.
     Killed { lines: u64 },
-    /// Killed without warning while it changes the layout, at that stage of a change:
-    /// the process stops there when it comes to it for the so-manieth time, says so,
-    /// and waits for the end.
+    /// Killed without warning during a transition, at that step: the process stops there at
+    /// the given visit, prints it, and waits for the kill.
     Halted { at: Halt, time: u64 },
 }
 
@@ -36,13 +35,13 @@ pub struct Run<'a> {
 }
 
 impl Run<'_> {
-    /// Runs it to its end and notes everything it said.
+    /// Runs it to its end and records everything it printed.
     pub fn perform(&self, ledger: &mut Ledger) -> Result<()> {
         let mut writer = self.command().spawn().context("cannot start the writer")?;
         let mut output = BufReader::new(writer.stdout.take().context("its output is piped")?);
         let (mut heard, mut killed, mut line) = (0, false, String::new());
         while output.read_line(&mut line)? > 0 {
-            // The last line may be cut off; then the operation is simply under way.
+            // The last line may be cut off; then the operation is simply in flight.
             let said = line.trim_end_matches('\n');
             if let Some(line) = Line::parse(said) {
                 ledger.hear(line);
@@ -65,7 +64,7 @@ impl Run<'_> {
         Ok(())
     }
 
-    /// Whether the process is to be killed now that it has said so many lines.
+    /// Whether the process is to be killed after `heard` lines.
     fn is_last_line(&self, heard: u64, said: &str) -> bool {
         match self.ending {
             Ending::Clean { .. } => false,

@@ -1,4 +1,4 @@
-//! Changing the layout of the containers all the time.
+//! Constant transitions of the containers' layouts.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,7 +13,7 @@ use testkit::wait::block_on;
 /// Ranges of a container from which on they are merged, and up to which split.
 const RANGES_MAX: usize = 8;
 
-/// What is done to a layout.
+/// A kind of transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Change {
     Split,
@@ -23,7 +23,7 @@ pub enum Change {
     Sweep,
 }
 
-/// A place to stop a process at: a stage of a change.
+/// Where to stop a process: a step of a transition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Halt {
     pub change: Change,
@@ -33,7 +33,7 @@ pub struct Halt {
 impl Change {
     const ALL: [Change; 4] = [Change::Split, Change::Merge, Change::Rebucket, Change::Sweep];
 
-    /// The stages that it comes to.
+    /// The steps that it goes through.
     fn stages(self) -> &'static [TransitionStep] {
         use TransitionStep::{
             Committed, Copying, DoubleWriting, Drained, MovePlanned, Paused, Swept, Switched,
@@ -57,7 +57,7 @@ impl Change {
 }
 
 impl Halt {
-    /// Every state of every change.
+    /// Every step of every transition.
     pub fn all() -> impl Iterator<Item = Halt> {
         Change::ALL.into_iter().flat_map(|change| {
             change.stages().iter().map(move |stage| Halt { change, stage: *stage })
@@ -65,7 +65,7 @@ impl Halt {
     }
 }
 
-/// Also the line by which a process says that it has stopped there.
+/// Also the line by which a process reports that it has stopped there.
 impl fmt::Display for Halt {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{:?}-{:?}", self.change, self.stage)
@@ -83,8 +83,8 @@ impl FromStr for Halt {
     }
 }
 
-/// Splits, merges, re-buckets, sweeps and has the store rewritten until the process dies.
-/// `begin` is told of each change before it is begun.
+/// Splits, merges, re-buckets, sweeps and compacts until the process dies. `begin` is
+/// called before each transition.
 pub fn change_layouts(service: &Service, seed: u64, begin: impl Fn(Change)) -> Result<()> {
     let random = SeededRandom::new(seed);
     loop {

@@ -1,4 +1,4 @@
-//! Holds what is stored against what must be stored.
+//! Compares what is stored with what must be stored.
 
 use std::collections::BTreeMap;
 
@@ -10,23 +10,23 @@ use service::{Feed, ItemAction, ItemOperation, ListItems, Scope, Service};
 
 use super::ledger::Possible;
 use super::workload::padding;
-use super::{Attempt, CONTAINERS, HOT_ID, HOT_KEY, Ledger, Place, execute};
+use super::{Attempt, CONTAINERS, HOT_ID, HOT_KEY, Ledger, LogicalPartition, execute};
 
 /// Items of one page while everything is read.
 const PAGE_ITEMS: usize = 500;
 
-/// One in so many items is also read by its key.
+/// One item in seven is also read by its key.
 const POINT_READ_EVERY: usize = 7;
 
-/// What was found, by kind of fault; all lists empty when all is well.
+/// The findings, by kind of fault; all lists are empty when all is well.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     pub items: u64,
     /// Acknowledged writes that are not there, or not as they were acknowledged.
     pub lost: Vec<String>,
-    /// Batches of which a part is there.
+    /// Batches that are there in part.
     pub torn: Vec<String>,
-    /// Items that nobody wrote, or whose parts do not fit together.
+    /// Items that were never written, or whose parts do not fit together.
     pub strange: Vec<String>,
 }
 
@@ -38,7 +38,7 @@ impl Verdict {
 }
 
 /// The items that are there, with their versions.
-pub type Found = BTreeMap<(Place, String), u64>;
+pub type Found = BTreeMap<(LogicalPartition, String), u64>;
 
 /// Reads everything and compares.
 pub fn verify(service: &Service, ledger: &mut Ledger) -> Result<Verdict> {
@@ -52,23 +52,23 @@ pub fn verify(service: &Service, ledger: &mut Ledger) -> Result<Verdict> {
     Ok(verdict)
 }
 
-/// Compares what was found with what must be there. What was open before is settled
-/// afterwards: the ledger then holds what was found.
+/// Compares what was found with what must be there. Open operations are settled afterwards:
+/// the ledger then holds what was found.
 pub fn judge(mut found: Found, ledger: &mut Ledger, verdict: &mut Verdict) {
     verdict.items = found.len() as u64;
     for (container, counts) in ledger.increments.iter_mut().enumerate() {
-        let place = Place { container, key: HOT_KEY.to_owned() };
-        let value = found.remove(&(place, HOT_ID.to_owned()));
+        let partition = LogicalPartition { container, key: HOT_KEY.to_owned() };
+        let value = found.remove(&(partition, HOT_ID.to_owned()));
         verify_increments(value, counts, verdict);
     }
-    for ((place, id), possible) in &mut ledger.items {
-        let version = found.remove(&(place.clone(), id.clone()));
-        settle(&format!("{place:?} {id}"), version, possible, verdict);
+    for ((partition, id), possible) in &mut ledger.items {
+        let version = found.remove(&(partition.clone(), id.clone()));
+        settle(&format!("{partition:?} {id}"), version, possible, verdict);
     }
-    for ((place, size), possible) in &mut ledger.families {
-        let remove = |id| found.remove(&(place.clone(), id));
+    for ((partition, size), possible) in &mut ledger.families {
+        let remove = |id| found.remove(&(partition.clone(), id));
         let versions: Vec<Option<u64>> = Attempt::family(*size).map(remove).collect();
-        let name = format!("{place:?} family {size}");
+        let name = format!("{partition:?} family {size}");
         match versions.as_slice() {
             [first, rest @ ..] if rest.iter().all(|version| version == first) => {
                 settle(&name, *first, possible, verdict);
@@ -127,7 +127,7 @@ pub fn add_item(
     verdict: &mut Verdict,
 ) -> Result<()> {
     let (key, id, version) = parse_item(body, verdict)?;
-    let item = (Place { container, key }, id);
+    let item = (LogicalPartition { container, key }, id);
     if found.insert(item.clone(), version).is_some() {
         verdict.strange.push(format!("{item:?} came twice"));
     }
@@ -149,13 +149,13 @@ fn parse_item(body: &[u8], verdict: &mut Verdict) -> Result<(String, String, u64
 
 /// A point read and a list must agree.
 fn verify_point_reads(service: &Service, found: &Found, verdict: &mut Verdict) -> Result<()> {
-    for ((place, id), version) in found.iter().step_by(POINT_READ_EVERY) {
-        let key = Some(PartitionKey::new([place.key.as_str()]));
+    for ((partition, id), version) in found.iter().step_by(POINT_READ_EVERY) {
+        let key = Some(PartitionKey::new([partition.key.as_str()]));
         let read = ItemOperation::Read { id: ItemId::parse(id)?, if_none_match: None };
-        let read = execute(service, place.container, ItemAction::new(key, read))?;
+        let read = execute(service, partition.container, ItemAction::new(key, read))?;
         let body = read.reply.body.context("a read gives a body")?;
-        if parse_item(&body, verdict)? != (place.key.clone(), id.clone(), *version) {
-            verdict.strange.push(format!("{place:?} {id} reads differently by its key"));
+        if parse_item(&body, verdict)? != (partition.key.clone(), id.clone(), *version) {
+            verdict.strange.push(format!("{partition:?} {id} reads differently by its key"));
         }
     }
     Ok(())

@@ -7,9 +7,9 @@ use model::partition_key::PartitionKey;
 use runtime::{Random, SeededRandom};
 use service::{Batch, ItemAction, ItemOperation, Service, ServiceError};
 
-use super::{Attempt, CONTAINERS, Place, execute};
+use super::{Attempt, CONTAINERS, LogicalPartition, execute};
 
-/// Where the item that all writers increment is.
+/// The key of the item that all writers increment.
 pub const HOT_KEY: &str = "hot";
 pub const HOT_ID: &str = "counter";
 
@@ -19,7 +19,7 @@ const SLOTS: u64 = 6;
 const KEYS: u64 = 2;
 /// Padding makes documents differ in length, and large enough that tables are written.
 const PADDING_BYTES_MAX: u64 = 600;
-/// Versions of one run of the process: more than any run gets to.
+/// Versions of one run of the process: more than any run reaches.
 const VERSIONS_PER_RUN: u64 = 1_000_000_000;
 const VERSIONS_PER_WRITER: u64 = 10_000_000;
 
@@ -44,19 +44,20 @@ impl Writer {
     /// What to try next.
     pub fn draw(&mut self) -> Attempt {
         let container = usize::try_from(self.below(CONTAINERS.len() as u64)).unwrap_or_default();
-        let place = Place { container, key: format!("w{}-{}", self.number, self.below(KEYS)) };
+        let partition =
+            LogicalPartition { container, key: format!("w{}-{}", self.number, self.below(KEYS)) };
         let version = self.next_version;
         self.next_version += 1;
         let id = format!("slot-{}", self.below(SLOTS));
         match self.below(11) {
-            0 | 1 => Attempt::Create { place, id: format!("new-{version}"), version },
-            2..=4 => Attempt::Upsert { place, id, version },
-            5 => Attempt::Patch { place, id, version },
-            6 => Attempt::Replace { place, id, version },
-            7 => Attempt::Delete { place, id },
+            0 | 1 => Attempt::Create { partition, id: format!("new-{version}"), version },
+            2..=4 => Attempt::Upsert { partition, id, version },
+            5 => Attempt::Patch { partition, id, version },
+            6 => Attempt::Replace { partition, id, version },
+            7 => Attempt::Delete { partition, id },
             8 | 9 => {
                 let size = usize::try_from(2 + self.below(4)).unwrap_or(2);
-                Attempt::Batch { place, size, version }
+                Attempt::Batch { partition, size, version }
             }
             _ => Attempt::Increment { container },
         }
@@ -68,25 +69,25 @@ impl Writer {
 }
 
 impl Attempt {
-    /// Tries it; whether it was done. Fails when the answer leaves that open.
+    /// Tries it; returns whether it was done. Fails when the answer leaves that open.
     pub fn perform(&self, service: &Service) -> Result<bool> {
         let done = match self {
-            Attempt::Batch { place, size, version } => {
-                let operation = |id: String| upsert(&place.key, &id, *version);
+            Attempt::Batch { partition, size, version } => {
+                let operation = |id: String| upsert(&partition.key, &id, *version);
                 let operations = Attempt::family(*size).map(operation).collect();
-                let key = PartitionKey::new([place.key.as_str()]);
+                let key = PartitionKey::new([partition.key.as_str()]);
                 let batch = Batch { key, operations, session: None };
-                execute(service, place.container, batch).map(|_| ())
+                execute(service, partition.container, batch).map(|_| ())
             }
             Attempt::Increment { container } => {
                 execute(service, *container, hot_increment()).map(|_| ())
             }
-            Attempt::Create { place, .. }
-            | Attempt::Upsert { place, .. }
-            | Attempt::Replace { place, .. }
-            | Attempt::Patch { place, .. }
-            | Attempt::Delete { place, .. } => {
-                execute(service, place.container, self.action(&place.key)?).map(|_| ())
+            Attempt::Create { partition, .. }
+            | Attempt::Upsert { partition, .. }
+            | Attempt::Replace { partition, .. }
+            | Attempt::Patch { partition, .. }
+            | Attempt::Delete { partition, .. } => {
+                execute(service, partition.container, self.action(&partition.key)?).map(|_| ())
             }
         };
         match done {
@@ -96,7 +97,7 @@ impl Attempt {
         }
     }
 
-    /// What is done to one item under a key.
+    /// The operation on one item under a key.
     fn action(&self, key: &str) -> Result<ItemAction> {
         let named = Some(PartitionKey::new([key]));
         Ok(match self {
@@ -138,7 +139,7 @@ pub fn hot_increment() -> ItemAction {
     ItemAction::new(Some(PartitionKey::new([HOT_KEY])), patch)
 }
 
-/// Errors that say that nothing was done.
+/// Errors that guarantee that nothing was done.
 fn is_refusal(error: &ServiceError) -> bool {
     matches!(error, ServiceError::NotFound | ServiceError::Conflict { .. } | ServiceError::Busy)
 }
@@ -150,7 +151,7 @@ pub fn item_body(key: &str, id: &str, version: u64) -> String {
     format!(r#"{{"id":"{id}","pk":"{key}","version":{version},"padding":"{padding}"}}"#)
 }
 
-/// What gives an item another version.
+/// The patch that gives an item another version.
 #[must_use]
 pub fn patch_body(version: u64) -> String {
     let padding = padding(version);

@@ -1,8 +1,8 @@
-//! The bodies themselves, one for each reader of foreign bytes.
+//! The bodies themselves, one for each parser of untrusted bytes.
 //!
-//! Most promise the same: what was accepted can be written out and read again
-//! as the same thing. That catches a reader that lets too much in as well as a
-//! writer that loses something.
+//! Most promise the same: what was accepted can be written out and read back as the same
+//! value. That catches a reader that accepts too much as well as a writer that loses
+//! something.
 
 use std::fmt::{Debug, Display};
 use std::ops::ControlFlow;
@@ -19,7 +19,7 @@ use model::rid::{ChildRid, ContainerRid, DatabaseRid, ItemRid, OfferRid, Permiss
 use model::session::SessionToken;
 use query::{Bound, Features, KeyShape, Parameters, Query, QueryError, RingRange, Run};
 
-/// A container's definition reads the same from what clients are shown.
+/// A container's definition reads the same from what clients see.
 pub fn container_definition(input: &[u8]) {
     let Ok(body) = json::parse(input) else { return };
     let Ok(definition) = ContainerDefinition::parse(&body) else { return };
@@ -28,10 +28,10 @@ pub fn container_definition(input: &[u8]) {
     assert_eq!(definition.check_replace(&definition), Ok(()), "it may stay as it is");
 }
 
-/// A row of a batch, or a stream of them, means the same when written out and read again.
+/// A row of a batch, or a stream of them, means the same when written out and read back.
 pub fn hybrid_row(input: &[u8]) {
     let rows = Records::new(input).map_while(Result::ok);
-    // A stream's checksums keep changed rows away from the reader; these go around them.
+    // A stream's checksums keep changed rows away from the reader; these bypass them.
     for bytes in rows.chain([input]) {
         for layout in [&BATCH_OPERATION, &BATCH_RESULT] {
             let Ok(row) = HybridRow::read(layout, bytes) else { continue };
@@ -58,15 +58,15 @@ pub fn index_value(mut input: &[u8]) {
     }
 }
 
-/// An indexing policy reads the same from what clients are shown.
+/// An indexing policy reads the same from what clients see.
 pub fn indexing_policy(input: &[u8]) {
     let Ok(body) = json::parse(input) else { return };
     let Ok(policy) = IndexingPolicy::parse(&body) else { return };
     assert_eq!(IndexingPolicy::parse(&policy.to_value()).as_ref(), Ok(&policy));
 }
 
-/// Accepted JSON has one canonical form, means the same when written out and read
-/// again, and looking into the text gives what the tree gives.
+/// Accepted JSON has one canonical form, means the same when written out and read back, and
+/// looking into the text gives what the tree gives.
 pub fn json_value(input: &[u8]) {
     let Ok(text) = json::canonical(input) else { return };
     assert_eq!(json::canonical(text.as_bytes()).as_deref(), Ok(&*text), "canonical form is stable");
@@ -92,12 +92,12 @@ pub fn partition_key(input: &[u8]) {
         let location = definition.locate(&key).expect("it has as many paths as the key has values");
         let range = definition.prefix_range(&key).expect("a whole key is its own prefix");
         assert!(range.contains(&location.position), "{location:?} in {range:?}");
-        let (first, last) = definition.prefix_places(&key).expect("a whole key is its own prefix");
-        assert!(first <= location.place && location.place <= last, "{location:?}");
+        let (first, last) = definition.hash_prefixes(&key).expect("a whole key is its own prefix");
+        assert!(first <= location.hash_prefix && location.hash_prefix <= last, "{location:?}");
     }
 }
 
-/// Definitions with so many paths, of every kind and version there is.
+/// Definitions with `paths` paths, of every kind and version.
 fn definitions(paths: usize) -> Vec<PartitionKeyDefinition> {
     let parse = |path: &str| KeyPath::parse(path).expect("a plain path");
     let paths: Vec<KeyPath> = ["/a", "/b", "/c"].into_iter().take(paths).map(parse).collect();
@@ -114,7 +114,7 @@ fn definitions(paths: usize) -> Vec<PartitionKeyDefinition> {
         .collect()
 }
 
-/// A path names at least one property, and the same ones when read again.
+/// A path names at least one property, and the same ones when read back.
 pub fn partition_key_path(input: &[u8]) {
     let Ok(text) = from_utf8(input) else { return };
     let Ok(path) = KeyPath::parse(text) else { return };
@@ -122,7 +122,7 @@ pub fn partition_key_path(input: &[u8]) {
     survives(&path, KeyPath::parse);
 }
 
-/// A resource id of any kind is the same one when read again.
+/// A resource id of any kind is the same one when read back.
 pub fn resource_id(input: &[u8]) {
     let Ok(text) = from_utf8(input) else { return };
     accept(DatabaseRid::parse(text), DatabaseRid::parse);
@@ -160,8 +160,8 @@ const DOCUMENTS: [&str; 3] = [
 /// Steps for one input: enough for a query over three documents.
 const RUN_STEPS: usize = 200_000;
 
-/// A query is planned, bound and run, or refused; what the plan rewrites parses, and
-/// the documents that give rows lie where the plan looks.
+/// A query is planned, bound and run, or refused; what the plan rewrites parses, and the
+/// documents that give rows are in the plan's ranges.
 pub fn sql_run(input: &[u8]) {
     let Ok(text) = from_utf8(input) else { return };
     let Ok(query) = Query::parse(text) else { return };

@@ -15,8 +15,8 @@ pub struct Crash {
     pub input: Vec<u8>,
 }
 
-/// Runs the corpus as it is and then mutations of it, for as long as `go_on`
-/// says so when asked with the number of runs so far. Returns that number.
+/// Runs the corpus as it is and then mutations of it, for as long as `go_on` returns true
+/// for the number of runs so far. Returns that number.
 ///
 /// The panic's own message goes wherever the panic hook sends it. A body that
 /// overflows the stack ends the process: the printed seed repeats it.
@@ -38,13 +38,13 @@ pub fn run(
 }
 
 fn run_one(body: Body, input: Vec<u8>, run: u64) -> Result<(), Crash> {
-    // The body borrows the input and nothing else, so nothing is left half done.
+    // The body borrows only the input, so nothing is left half done.
     let outcome = catch_unwind(AssertUnwindSafe(|| body(&input)));
     outcome.map_err(|_| Crash { run, input })
 }
 
-/// Reads the inputs in a folder, ordered by file name so that a seed means the
-/// same on every machine. A folder that is not there is an empty corpus.
+/// Reads the inputs in a folder, ordered by file name so that a seed means the same on
+/// every machine. A missing folder is an empty corpus.
 pub fn read_corpus(folder: &Path) -> io::Result<Vec<Vec<u8>>> {
     if !folder.is_dir() {
         return Ok(Vec::new());

@@ -9,8 +9,8 @@ const CHANGES_MAX: usize = 6;
 /// Bytes inserted or repeated at once at most.
 const RUN_BYTES_MAX: usize = 32;
 
-/// Bytes that mean something to one of our formats: ends of ranges, signs that
-/// open and close, escapes, separators, digits.
+/// Bytes that are special to one of our formats: ends of ranges, signs that open and close,
+/// escapes, separators, digits.
 const TELLING_BYTES: &[u8] = b"\x00\x01\x7f\x80\xfe\xff\"'\\{}[]():,;./*-+eE019@$_ \n";
 
 /// An endless, repeatable supply of inputs near those of a corpus.

@@ -1,4 +1,4 @@
-//! Bodies that ask a whole service.
+//! Bodies that query a whole service.
 
 use std::sync::OnceLock;
 
@@ -30,7 +30,7 @@ const DEFINITION: &str = r#"{
     }
 }"#;
 
-/// A container on three partitions, and all that is known of it.
+/// A container on three partitions, and its oracle.
 fn world() -> &'static (Lab, Oracle) {
     static WORLD: OnceLock<(Lab, Oracle)> = OnceLock::new();
     WORLD.get_or_init(|| {
@@ -43,19 +43,19 @@ fn world() -> &'static (Lab, Oracle) {
     })
 }
 
-/// A query gives the same through indexes and by scanning, in one page and in many,
-/// as the language gives over all documents.
+/// A query returns the same through indexes and by scanning, in one page and in many, as
+/// the language gives over all documents.
 pub fn query_ways(input: &[u8]) {
     let Ok(text) = std::str::from_utf8(input) else { return };
     let lower = text.to_lowercase();
-    // What is different each time cannot be compared.
+    // Nondeterministic functions cannot be compared.
     if lower.contains("current") || lower.contains("rand") {
         return;
     }
     let (lab, oracle) = world();
     let ask = Ask::new(text);
     let verdict = match oracle.answer(&ask) {
-        // Which documents are looked at, and so which mistakes are met, is open.
+        // Which documents are evaluated, and so which errors occur, is open.
         Verdict::Refused(_) => return,
         Verdict::Rows { rows, agreement } => {
             let agreement = match agreement {
@@ -88,11 +88,11 @@ const PAGED: [&str; 6] = [
     "SELECT DISTINCT VALUE c.n FROM c",
 ];
 
-/// Pages behind a cursor, after which there must be an end.
+/// Pages after a cursor, after which there must be an end.
 const PAGES_MAX: usize = 100;
 
-/// A cursor is refused or means itself, and a query goes on behind it or refuses it,
-/// whoever made it up. The first byte chooses the query.
+/// A cursor is refused or round-trips, and a query resumes after it or refuses it, wherever
+/// it came from. The first byte chooses the query.
 pub fn query_cursor(input: &[u8]) {
     let Some((choice, bytes)) = input.split_first() else { return };
     let Ok(cursor) = Cursor::from_bytes(bytes) else { return };
@@ -115,8 +115,7 @@ fn rounded_all(rows: &[Value]) -> Vec<Value> {
     rows.iter().map(rounded).collect()
 }
 
-/// Numbers without their last digits, which depend on the order in which they were
-/// added up.
+/// Numbers without their last digits, which depend on the order of summation.
 fn rounded(value: &Value) -> Value {
     match value {
         Value::Number(number) => {
@@ -132,7 +131,7 @@ fn rounded(value: &Value) -> Value {
     }
 }
 
-/// Inputs of [`query_cursor`] that lead somewhere: the cursors of all pages.
+/// Useful inputs of [`query_cursor`]: the cursors of all pages.
 #[must_use]
 pub fn cursors() -> Vec<Vec<u8>> {
     let mut inputs = Vec::new();

@@ -1,5 +1,5 @@
-//! A client that asks each partition by itself and puts the rows together, as SDKs do
-//! that fetch a plan first.
+//! A client that asks each partition itself and merges the rows, as SDKs do that fetch a
+//! plan first.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, BTreeSet};
@@ -9,7 +9,7 @@ use model::json::{DistinctHash, JsonKind, Number, Object, Value};
 use model::position::Ordinal;
 use model::rid::ItemRid;
 use service::{
-    Approach, PartitionId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortKey,
+    Approach, PartitionId, RangeInfo, ResumeFilter, RingRange, Scope, ServiceError, SortValue,
 };
 
 use super::lab::{Ask, Lab};
@@ -18,22 +18,22 @@ use super::order::{compare, compare_keys};
 use super::rows::canonical;
 use super::trial::judge;
 
-/// Where the condition stands that takes an ordered query up again.
+/// The placeholder for the condition that resumes an ordered query.
 const RESUME_FILTER: &str = "{documentdb-formattableorderbyquery-filter}";
 
-/// A query that a client runs by itself.
+/// A query that a client executes itself.
 #[derive(Debug)]
 pub struct Client<'l> {
     lab: &'l Lab,
     ask: &'l Ask,
-    /// How each partition finds its items, and how many rows it gives at once.
+    /// The access path that is forced on each partition, and the page size.
     approach: Approach,
     items_max: usize,
     plan: Plan,
     ranges: Vec<PartitionId>,
 }
 
-/// What a plan says, as far as a client needs it.
+/// What a client needs of a plan.
 #[derive(Debug)]
 struct Plan {
     text: String,
@@ -106,7 +106,7 @@ impl<'l> Client<'l> {
         Ok(self.cut(rows))
     }
 
-    /// Holds its rows against what they must be. Clients put groups together in no order.
+    /// Compares its rows with the expected ones. Clients merge groups in no order.
     pub fn judge(&self, verdict: &Verdict) -> Result<(), String> {
         match verdict {
             Verdict::Rows { rows, agreement: Agreement::Exact } if self.plan.grouped => {
@@ -123,7 +123,7 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// Whether the query can be taken up behind any of its rows by a condition. One that
+    /// Whether the query can be resumed after any of its rows by a condition. One that
     /// skips rows itself, as those of a single key do, would skip others after it.
     #[must_use]
     pub fn resumes(&self) -> bool {
@@ -133,8 +133,8 @@ impl<'l> Client<'l> {
         in_order && !plan.text.lines().any(skips)
     }
 
-    /// Takes the query up behind each of its first rows, with the condition that
-    /// clients make of the row before; whatever differs from going on is told.
+    /// Resumes the query after each of its first rows, with the condition that clients
+    /// derive from the row before; returns what differs from continuing.
     pub fn check_resuming(&self) -> Result<(), String> {
         let shown = |error: ServiceError| error.to_string();
         let whole = self.ordered("true").map_err(shown)?;
@@ -144,18 +144,18 @@ impl<'l> Client<'l> {
             let last = whole.get(at - 1).ok_or("a row before")?;
             let given = whole.get(..at).unwrap_or_default();
             let given = given.iter().filter(|row| row.item == last.item).count();
-            let filter = self.behind(&last.keys);
+            let filter = self.after_keys(&last.keys);
             let rest = self.ordered(&filter).map_err(shown)?;
             let rest: Vec<Ordered> = self.after(rest, last, given);
             let expected = whole.get(at..wanted).unwrap_or_default();
             let rest = rest.get(..wanted - at).unwrap_or(&rest);
-            alike(rest, expected).map_err(|what| format!("behind row {at}, {filter}: {what}"))?;
+            alike(rest, expected).map_err(|what| format!("after row {at}, {filter}: {what}"))?;
         }
         Ok(())
     }
 
-    /// Takes the query up at each of its first rows by naming the row, in each of the ways
-    /// in which clients do.
+    /// Resumes the query at each of its first rows by naming the row, in each form that
+    /// clients use.
     pub fn check_resume_filters(&self) -> Result<(), String> {
         let shown = |error: ServiceError| error.to_string();
         let parts = self.ordered_parts("true", None).map_err(shown)?;
@@ -186,8 +186,8 @@ impl<'l> Client<'l> {
         Ok(())
     }
 
-    /// What the query gives, partition by partition, each page behind the token of
-    /// the one before and with a condition that only rows behind it fulfil.
+    /// The rows of the query, partition by partition, each page after the token of the one
+    /// before and with a condition that only rows after it satisfy.
     pub fn rows_by_tokens(
         &self,
         mut between: impl FnMut(usize),
@@ -200,7 +200,7 @@ impl<'l> Client<'l> {
                 let page = self.lab.page(&ask, self.approach, rest.as_deref(), self.items_max)?;
                 all.extend(page.rows.iter().map(Ordered::read));
                 if let Some(row) = page.rows.last() {
-                    filter = self.behind(&Ordered::read(row).keys);
+                    filter = self.after_keys(&Ordered::read(row).keys);
                 }
                 rest = page.rest;
                 if rest.is_none() {
@@ -214,7 +214,7 @@ impl<'l> Client<'l> {
         Ok(all.into_iter().filter_map(|row| row.payload).collect())
     }
 
-    /// What the query gives, each page by a client that knows nothing but the last row of
+    /// The rows of the query, each page by a client that knows nothing but the last row of
     /// the page before.
     pub fn rows_by_rows(&self, mut between: impl FnMut(usize)) -> Result<Vec<Value>, ServiceError> {
         let (mut all, mut pages): (Vec<Ordered>, usize) = (Vec::new(), 0);
@@ -238,9 +238,9 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// What the query gives, each page by a client as .NET's: of rows that tie, those come
-    /// first whose range does, so it knows the last row and the range where that was. Ranges
-    /// before that one have given all rows that tie with it, those behind it none.
+    /// The rows of the query, each page by a client like .NET's: ties come in the order of
+    /// their ranges, so it knows the last row and its range. Ranges before that one have
+    /// returned all rows that tie with it, those after it none.
     pub fn rows_by_ranges(
         &self,
         mut between: impl FnMut(usize),
@@ -274,7 +274,7 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// The first rows behind the last one, as many as there are in a page.
+    /// The first rows after the last one, as many as a page has.
     fn first_rows(&self, ask: &Ask, last: Option<&Ordered>) -> Result<Vec<Ordered>, ServiceError> {
         let (mut rows, mut rest) = (Vec::new(), None);
         loop {
@@ -288,7 +288,7 @@ impl<'l> Client<'l> {
         }
     }
 
-    /// Rows behind the last one, of whose item so many were given.
+    /// Rows after the last one, of whose item `given` were returned.
     fn after(&self, rows: Vec<Ordered>, last: &Ordered, given: usize) -> Vec<Ordered> {
         let mut of_item = 0;
         let rows = rows.into_iter().filter(|row| {
@@ -364,14 +364,14 @@ impl<'l> Client<'l> {
         compare_keys(&ways, &a.keys, &b.keys)
     }
 
-    /// The condition that only rows fulfil that may come behind one with these keys.
-    fn behind(&self, keys: &[Option<Value>]) -> String {
+    /// The condition that only rows satisfy that may come after one with these keys.
+    fn after_keys(&self, keys: &[Option<Value>]) -> String {
         let mut ways = Vec::new();
         let mut equal = String::from("true");
         for ((expr, descending), key) in self.plan.order.iter().zip(keys) {
             ways.push(format!("({equal} AND ({}))", later(expr, key.as_ref(), *descending)));
             equal = format!("{equal} AND {}", same(expr, key.as_ref()));
-            // No condition tells how these are sorted among themselves.
+            // No condition expresses how these are sorted among themselves.
             if matches!(key, Some(Value::Array(_) | Value::Object(_))) {
                 break;
             }
@@ -383,7 +383,7 @@ impl<'l> Client<'l> {
     fn groups(&self) -> Result<Vec<Value>, ServiceError> {
         let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
         for row in self.each_partition("true")?.into_iter().flatten() {
-            // Of groups in order, the row is around the group.
+            // For groups in order, the row contains the group.
             let around = row.get("orderByItems").and(row.get("payload")).cloned();
             let row = around.unwrap_or(row);
             let keys = row.get("groupByItems").map(canonical).map(|keys| keys.to_string());
@@ -393,7 +393,7 @@ impl<'l> Client<'l> {
         Ok(groups.into_values().filter_map(|parts| self.group(&parts)).collect())
     }
 
-    /// What the parts of a group are together.
+    /// Merges the parts of a group.
     fn group(&self, parts: &[Value]) -> Option<Value> {
         if let Some(kind) = &self.plan.aggregate {
             return aggregate(kind, &items(parts));
@@ -453,23 +453,23 @@ impl Ordered {
         Ordered { keys: keys.collect(), item, payload: row.get("payload").cloned() }
     }
 
-    /// Takes a query up at this row.
+    /// Resumes a query at this row.
     fn resume_filter(&self, item: Option<Ordinal>, exclude: bool) -> ResumeFilter {
         let key = |key: &Option<Value>| match key {
-            None => SortKey::Undefined,
+            None => SortValue::Undefined,
             Some(array @ Value::Array(_)) => {
-                SortKey::Hashed(JsonKind::Array, DistinctHash::of(array))
+                SortValue::Hashed(JsonKind::Array, DistinctHash::of(array))
             }
             Some(own @ Value::Object(_)) => {
-                SortKey::Hashed(JsonKind::Object, DistinctHash::of(own))
+                SortValue::Hashed(JsonKind::Object, DistinctHash::of(own))
             }
-            Some(scalar) => SortKey::Value(scalar.clone()),
+            Some(scalar) => SortValue::Value(scalar.clone()),
         };
         ResumeFilter { keys: self.keys.iter().map(key).collect(), item, exclude }
     }
 }
 
-/// Whether rows are the ones that are expected; what differs otherwise.
+/// Whether rows are the expected ones; what differs otherwise.
 fn alike(found: &[Ordered], expected: &[Ordered]) -> Result<(), String> {
     let texts = |rows: &[Ordered]| -> Vec<String> {
         rows.iter().map(|row| format!("{:?}", row.payload)).collect()
@@ -484,9 +484,9 @@ fn members<'v>(value: &'v Value, name: &str) -> &'v [Value] {
 
 fn ring_range(RingRange { min, max, max_inclusive }: &RingRange) -> EpkRange {
     match max_inclusive {
-        // A query about no key is asked of the first partition, once.
+        // A query without a source is asked of the first partition, once.
         true if *min == Epk::MIN => {
-            EpkRange::new(Epk::MIN, Epk::from_hex("00").expect("a place on the ring"))
+            EpkRange::new(Epk::MIN, Epk::from_hex("00").expect("a position on the ring"))
         }
         true => EpkRange::around(min.clone()),
         false => EpkRange::new(min.clone(), max.clone()),
@@ -498,7 +498,7 @@ fn items(rows: &[Value]) -> Vec<Value> {
     rows.iter().filter_map(Value::as_array).flatten().cloned().collect()
 }
 
-/// What the parts of an aggregate are together; `None` is undefined.
+/// Merges the parts of an aggregate; `None` is undefined.
 fn aggregate(kind: &str, parts: &[Value]) -> Option<Value> {
     let each = parts.iter().map(|part| part.get("item"));
     match kind {
@@ -544,7 +544,7 @@ fn extreme(parts: &[Value], name: &str, wanted: Ordering) -> Option<Value> {
     best.cloned()
 }
 
-/// The types in their order, each with how a condition asks for it.
+/// The types in their order, each with its condition.
 const TYPES: [(&str, &str); 7] = [
     ("undefined", "NOT IS_DEFINED"),
     ("null", "IS_NULL"),
@@ -577,7 +577,7 @@ fn same(expr: &str, key: Option<&Value>) -> String {
     }
 }
 
-/// That an expression has a value which comes later than the key.
+/// That an expression has a value which comes after the key.
 fn later(expr: &str, key: Option<&Value>, descending: bool) -> String {
     let own = rank(key);
     let other = TYPES.iter().enumerate();

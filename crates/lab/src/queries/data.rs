@@ -1,5 +1,5 @@
-//! Random containers: few properties with values of every type, so that queries meet
-//! something and what they meet is awkward.
+//! Random containers: few properties with values of every type, so that queries find
+//! something, and awkward values.
 
 use model::json::{Object, Value};
 
@@ -23,7 +23,7 @@ const KEYS_MAX: usize = 8;
 /// Items of a small container: there are empty ones, too.
 const FEW: usize = 100;
 
-/// Numbers that computers like to get wrong. They are never added up, as that would
+/// Numbers that are often handled wrongly. They are never summed, as the result would
 /// depend on the order.
 const BIG: &[&str] = &[
     "9007199254740992",
@@ -51,7 +51,7 @@ const COMPOSITES: &[&[(&str, &str)]] = &[
 ];
 
 impl DataSet {
-    /// One with at most so many items.
+    /// One with at most `items_max` items.
     #[must_use]
     pub fn random(dice: &Dice, items_max: usize) -> DataSet {
         let mut definition = lab::definition(&key_definition(dice));
@@ -80,8 +80,8 @@ impl DataSet {
         self.definition.insert("indexingPolicy", policy);
     }
 
-    /// Containers with less in them, which may show the same: half of the items, one
-    /// item less, one property less in each.
+    /// Smaller containers, which may show the same: half of the items, one item less, one
+    /// property less in each.
     pub(super) fn smaller(&self) -> Vec<DataSet> {
         let with = |items: Vec<String>| DataSet { items, ..self.clone() };
         let mut smaller = Vec::new();
@@ -195,8 +195,8 @@ fn text(dice: &Dice) -> String {
     format!("\"{}\"", word(dice))
 }
 
-/// Short words, and long ones that begin alike for longer than an index looks, or than a
-/// cursor remembers.
+/// Short words, and long ones with a common prefix longer than an index entry, or than a
+/// cursor keeps.
 pub(super) fn word(dice: &Dice) -> String {
     if dice.below(3) > 0 {
         return (*dice.pick(WORDS)).to_owned();

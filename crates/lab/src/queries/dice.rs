@@ -1,4 +1,4 @@
-//! Choices that a seed repeats.
+//! Random choices, reproducible from a seed.
 
 use runtime::{Random, SeededRandom};
 

@@ -26,7 +26,7 @@ pub(super) enum Filter {
     Or(Vec<Filter>),
 }
 
-/// Places that filters and select lists are about.
+/// Paths for filters and select lists.
 const PATHS: &[&str] = &[
     "c.a",
     "c.a",
@@ -51,7 +51,7 @@ const PATHS: &[&str] = &[
     "c.low",
 ];
 
-/// Places that orders are about.
+/// Paths for orders.
 const ORDERS: &[&str] =
     &["c.a", "c.a", "c.b", "c.s", "c.s", "c.num", "c.big", "c.n.x", "c.id", "c.pk", "c._ts"];
 
@@ -160,7 +160,8 @@ impl RandomQuery {
         };
     }
 
-    /// A query that says which items it finds, in which version, and nothing else: all of them.
+    /// A query that returns which items it finds, in which version, and nothing else: all
+    /// of them.
     pub(super) fn of_versions(mut self) -> RandomQuery {
         self.selection = "VALUE {id: c.id, rid: c._rid, etag: c._etag}".to_owned();
         (self.distinct, self.top, self.page) = (false, None, None);
@@ -225,8 +226,8 @@ fn aggregate(dice: &Dice, paths: &[&str]) -> String {
     }
 }
 
-/// Values for the first paths of a composite index, a range for the next one or an order
-/// by it, and sometimes something else.
+/// Values for the first paths of a composite index, a range for the next one or an order by
+/// it, and sometimes something else.
 fn together(dice: &Dice) -> Filter {
     let paths = dice.pick(COMPOSITES);
     let given = 1 + dice.below(paths.len());

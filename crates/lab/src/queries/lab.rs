@@ -1,4 +1,4 @@
-//! A service with one container, asked in every way there is.
+//! A service with one container, queried by every access path and approach.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -40,18 +40,18 @@ pub struct Lab {
     runtime: Runtime,
     limits: Limits,
     folder: Option<PathBuf>,
-    /// Whether partitions are reached through bytes.
+    /// Whether partitions are reached through serialised bytes.
     through_bytes: bool,
 }
 
-/// What is asked, however often and in whatever way.
+/// A query with its arguments.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub text: String,
     /// The client's list of names and values; null for none.
     pub parameters: Value,
     pub scope: Scope,
-    /// Where in its order a client takes it up.
+    /// Where in its order a client resumes it.
     pub resume: Option<ResumeFilter>,
 }
 
@@ -80,7 +80,7 @@ impl Lab {
         Lab::open(memory::create(), None, Limits::default())
     }
 
-    /// One whose pages end after so many items, whether they give rows or not.
+    /// One whose pages end after `items_max` items, whether they give rows or not.
     #[must_use]
     pub fn of_short_pages(items_max: u64) -> Lab {
         let limits = Limits { query_page_items_max: items_max, ..Limits::default() };
@@ -101,8 +101,8 @@ impl Lab {
         Lab { service, clock, runtime, limits, folder, through_bytes: false }
     }
 
-    /// The same, with all that queries ask of partitions and get from them written to bytes
-    /// and read again.
+    /// The same, with everything that queries ask of partitions and get from them
+    /// serialised and parsed again.
     #[must_use]
     pub fn through_bytes(mut self) -> Lab {
         self.through_bytes = true;
@@ -165,7 +165,7 @@ impl Lab {
         self.within(ItemAction::new(Some(key), delete)).map(|_| ())
     }
 
-    /// Splits partitions, the first ones first, until there are so many.
+    /// Splits partitions, the first ones first, until there are `partitions`.
     pub fn divide(&self, partitions: usize) {
         loop {
             let ranges = self.ranges();
@@ -177,7 +177,7 @@ impl Lab {
         }
     }
 
-    /// Splits a partition, unless its hashes are too few by now.
+    /// Splits a partition, unless it has too few hashes left.
     pub fn split(&self, range: service::PartitionId) -> Result<(), ServiceError> {
         let container = container();
         block_on(self.service().operator(Principal::Account).split(
@@ -188,7 +188,7 @@ impl Lab {
         .map(|_| ())
     }
 
-    /// Joins the first two partitions.
+    /// Merges the first two partitions.
     pub fn merge(&self) {
         let ids: Vec<_> = self.ranges().iter().map(|range| range.id).take(2).collect();
         block_on(self.service().operator(Principal::Account).merge(&container(), &ids))
@@ -223,7 +223,7 @@ impl Lab {
         }
     }
 
-    /// One page. The cursor comes as bytes, as it does from a client.
+    /// One page. The cursor is given as bytes, as by a client.
     pub fn page(
         &self,
         ask: &Ask,
@@ -240,7 +240,7 @@ impl Lab {
         Ok(Page { rows: rows::parsed(&rows), rest, report })
     }
 
-    /// One page as it comes.
+    /// One page, unprocessed.
     pub fn raw_page(
         &self,
         ask: &Ask,
@@ -265,7 +265,7 @@ impl Lab {
         Ok((rows, rest, *report))
     }
 
-    /// All rows, in pages of so many. `between` is called after each page.
+    /// All rows, in pages of `rows_max`. `between` is called after each page.
     pub fn all(
         &self,
         ask: &Ask,
@@ -289,7 +289,7 @@ impl Lab {
         Ok(answer)
     }
 
-    /// The plan for clients that can do everything.
+    /// The plan for clients with all features.
     pub fn plan(&self, ask: &Ask) -> Result<QueryPlan, ServiceError> {
         let (text, parameters) = (ask.text.clone(), ask.parameters.clone());
         let features = Features::all();

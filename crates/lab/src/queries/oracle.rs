@@ -1,7 +1,7 @@
-//! What a query must give, found out without index, partition and page.
+//! What a query must return, computed without index, partition and page.
 //!
 //! Rows come from the language itself, document by document; order, DISTINCT and the
-//! numbers of rows are applied here once more, in the plainest way.
+//! numbers of rows are applied here again, as simply as possible.
 
 use std::collections::BTreeSet;
 use std::ops::ControlFlow;
@@ -22,7 +22,7 @@ use super::rows::canonical;
 /// Steps of a query: enough for what tests ask.
 const STEPS: usize = 1_000_000_000;
 
-/// Documents and what queries on them must give.
+/// Documents and the expected results of queries on them.
 #[derive(Debug)]
 pub struct Oracle {
     /// In the order of their ordinals.
@@ -32,7 +32,7 @@ pub struct Oracle {
     context: Arc<Context>,
 }
 
-/// What a query must give.
+/// The expected result of a query.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Verdict {
     Rows {
@@ -45,7 +45,7 @@ pub enum Verdict {
     Refused(QueryError),
 }
 
-/// What two ways to answer a query must agree on.
+/// What two executions of a query must agree on.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Agreement {
     /// Rows and their order.
@@ -89,7 +89,7 @@ impl Oracle {
         self.key.extract(Raw::trusted(item)).expect("items have keys")
     }
 
-    /// Answers a query over all documents, or those that are asked for.
+    /// Answers a query over all documents, or those in its scope.
     #[must_use]
     pub fn answer(&self, ask: &Ask) -> Verdict {
         let bound = self.bind(ask);
@@ -163,7 +163,7 @@ impl Oracle {
     fn is_served(&self, order: &[Order<'_>]) -> bool {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
-        // What no policy could index is sorted by looking at it.
+        // What no policy could index is sorted after evaluating it.
         let Some(names) = names else { return true };
         if names.iter().any(|(names, _)| self.is_never_indexed(names)) {
             return true;
@@ -182,8 +182,8 @@ impl Oracle {
         is_computed || ["_rid", "_self", "_attachments"].contains(first)
     }
 
-    /// Gives the rows of all documents, each with the number of its document. Returns
-    /// the groups that rows were put into.
+    /// Passes on the rows of all documents, each with the number of its document. Returns
+    /// the groups of the rows.
     fn each_row(
         &self,
         bound: &Bound,
@@ -214,8 +214,8 @@ impl Oracle {
 
     fn is_within(&self, document: Raw<'_>, scope: &Scope) -> bool {
         let own = self.key.extract(document).expect("items have keys");
-        let place = self.key.locate(&own).expect("items have whole keys");
+        let location = self.key.locate(&own).expect("items have whole keys");
         let prefix = scope.key.as_ref().map(PartitionKey::components).unwrap_or_default();
-        scope.within.contains(&place.position) && own.components().starts_with(prefix)
+        scope.within.contains(&location.position) && own.components().starts_with(prefix)
     }
 }

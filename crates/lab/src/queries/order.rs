@@ -4,7 +4,7 @@ use std::cmp::Ordering;
 
 use model::json::{DistinctHash, Value};
 
-/// Compares sort keys; `None` is undefined and comes first.
+/// Compares sort values; `None` is undefined and comes first.
 pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     match (a, b) {
         (Some(a @ Value::Array(_)), Some(b @ Value::Array(_)))
@@ -15,7 +15,7 @@ pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
     }
 }
 
-/// Compares rows of sort keys, each with whether it is descending.
+/// Compares lists of sort values, each with whether it is descending.
 pub(super) fn compare_keys(ways: &[bool], a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
     let pairs = a.iter().zip(b).zip(ways);
     let orders = pairs.map(|((a, b), descending)| {

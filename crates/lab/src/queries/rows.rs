@@ -1,10 +1,10 @@
-//! Rows as they can be compared.
+//! Rows in comparable form.
 
 use bytes::Bytes;
 use model::json::{self, Number, Object, Value};
 
-/// A row, told apart from those that the language tells it apart from: members in
-/// order of their names, numbers by their value.
+/// A row in the form by which the language distinguishes rows: members in order of their
+/// names, numbers by their value.
 #[must_use]
 pub fn canonical(value: &Value) -> Value {
     match value {

@@ -1,7 +1,7 @@
-//! What a build answers to random queries, page by page, to be held against another build.
+//! What a build answers to random queries, page by page, to be compared with another build.
 //!
-//! Two builds that are asked the same, from the same seeds, must give the same lines: rows,
-//! what each page costs, what was looked at for it and the cursor after it.
+//! Two builds that are asked the same, from the same seeds, must print the same lines:
+//! rows, the charge of each page, what was read for it and the cursor after it.
 
 use std::fmt::Write as _;
 
@@ -16,7 +16,7 @@ use crate::queries::data::DataSet;
 /// Pages of one query, at most.
 const PAGES_MAX: usize = 400;
 
-/// How much a line tells of the rows.
+/// How much a line shows of the rows.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Detail {
     /// How many there are, and a hash of them.
@@ -25,9 +25,9 @@ pub enum Detail {
     Rows,
 }
 
-/// Asks a random container of at most so many items so many random queries, each through
-/// indexes and by scanning, and hands on one line for each page. Says how many pages there
-/// were.
+/// Asks a random container of at most `items_max` items `queries` random queries, each
+/// through indexes and by scanning, and passes on one line for each page. Returns the
+/// number of pages.
 pub fn write(
     seed: u64,
     items_max: usize,

@@ -1,4 +1,4 @@
-//! Random containers, each asked random queries in all ways.
+//! Random containers, each asked random queries by all approaches.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -20,29 +20,29 @@ use super::rows::{canonical, loosened, texts};
 /// Partitions that a container has at most, however often one is split between pages.
 const PARTITIONS_MAX: usize = 8;
 
-/// Queries on each container that are asked while something about it changes.
+/// Queries on each container that run while something about it changes.
 const CHANGED_QUERIES: usize = 3;
 
-/// Ordered queries on each container that clients take up again while items are written.
+/// Ordered queries on each container that clients resume while items are written.
 const RESUMED_QUERIES: usize = 10;
 
-/// Queries for groups and distinct rows on each container, asked while items are written.
+/// Queries for groups and distinct rows on each container, run while items are written.
 const VALUES_QUERIES: usize = 8;
 
 /// Pages of a query between which partitions are split and merged.
 const REARRANGED_PAGES_MAX: usize = 20;
 
-/// Pages of a query between which items are written. A page of one item is not much faster
-/// read than written, so a query might not come to its end otherwise.
+/// Pages of a query between which items are written. Reading a page of one item is not much
+/// faster than writing one, so a query might never end otherwise.
 const WRITTEN_PAGES_MAX: usize = 50;
 
-/// Rows behind each of which a client takes its query up again.
+/// Rows after each of which a client resumes its query.
 const RESUMED_ROWS_MAX: usize = 100;
 
-/// What the ids of items begin with that are written while queries are asked.
+/// The prefix of ids of items that are written while queries run.
 const NEW: &str = "new";
 
-/// What a number of trials came to.
+/// The result of a number of trials.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Tally {
     pub queries: u64,
@@ -53,7 +53,7 @@ pub struct Tally {
     pub indexed: u64,
     /// Queries that a client merged.
     pub merged: u64,
-    /// Queries that a client took up again at a row of every page, while items were written.
+    /// Queries that a client resumed at a row of every page, while items were written.
     pub resumed: u64,
     /// Pages of groups and distinct rows that were read along an index.
     pub walked: u64,
@@ -74,8 +74,8 @@ impl AddAssign for Tally {
     }
 }
 
-/// Two ways to answer a query that do not agree, in the smallest container and with
-/// the simplest query that were found to show it.
+/// Two executions of a query that do not agree, in the smallest container and with the
+/// simplest query that were found to show it.
 #[derive(Clone, Debug)]
 pub struct Difference {
     pub seed: u64,
@@ -107,7 +107,7 @@ pub(super) struct Question {
     splits: bool,
 }
 
-/// Asks a random container of at most so many items so many random queries. The seed
+/// Asks a random container of at most `items_max` items `queries` random queries. The seed
 /// repeats it.
 pub fn run(seed: u64, items_max: usize, queries: usize) -> Result<Tally, Box<Difference>> {
     let dice = Dice::new(seed);
@@ -127,8 +127,8 @@ pub fn run(seed: u64, items_max: usize, queries: usize) -> Result<Tally, Box<Dif
     Ok(tally)
 }
 
-/// Asks a random container of at most so many items ordered queries, which clients take up
-/// again at a row of every page while items are written and partitions split. The seed
+/// Asks a random container of at most `items_max` items ordered queries, which clients
+/// resume at a row of every page while items are written and partitions split. The seed
 /// repeats it.
 pub fn resume(seed: u64, items_max: usize) -> Result<Tally, Box<Difference>> {
     let dice = Dice::new(seed);
@@ -146,8 +146,8 @@ pub fn resume(seed: u64, items_max: usize) -> Result<Tally, Box<Difference>> {
     Ok(tally)
 }
 
-/// Asks while items are written, and while and after the indexing policy is another.
-/// A difference comes with its query.
+/// Asks while items are written, and during and after a change of the indexing policy.
+/// Returns a difference with its query.
 fn ask_while_changing(
     lab: &Lab,
     oracle: &Oracle,
@@ -171,7 +171,7 @@ fn ask_while_changing(
     for number in 0..2 * CHANGED_QUERIES {
         let mut question = Question::random(dice, data);
         if number < CHANGED_QUERIES {
-            // Which index an order finds is open until all items have their entries.
+            // Which index serves an order is open until the backfill is complete.
             question.query.order_by.clear();
         } else {
             lab.reindex();
@@ -182,8 +182,8 @@ fn ask_while_changing(
     Ok(())
 }
 
-/// A query that is asked page by page while other items are written and removed, which may
-/// be found or not, though no version of one twice; what was there before is found once, in
+/// A query that runs page by page while other items are written and removed, which may be
+/// found or not, though no version of one twice; what was there before is found once, in
 /// its order.
 struct Written<'w> {
     ask: Ask,
@@ -211,7 +211,7 @@ impl<'w> Written<'w> {
         }
     }
 
-    /// Asks the service, behind its tokens.
+    /// Asks the service, by its tokens.
     fn ask(&mut self, tally: &mut Tally) -> Result<(), String> {
         let lab = self.writer.lab;
         let answer =
@@ -220,7 +220,7 @@ impl<'w> Written<'w> {
         self.judge("by the service", answer.map(|answer| answer.rows))
     }
 
-    /// Has clients ask that go on by what they know of the rows before.
+    /// Has clients resume by what they know of the rows before.
     fn resume(&mut self, tally: &mut Tally) -> Result<(), String> {
         self.ask(tally)?;
         let (ask, lab) = (self.ask.clone(), self.writer.lab);
@@ -235,10 +235,10 @@ impl<'w> Written<'w> {
             }
         });
         self.judge("by rows", rows)?;
-        // Such a client repeats rows that tie when their range is split.
+        // Such a client repeats ties when their range is split.
         let rows = client.rows_by_ranges(|pages| self.writer.write(pages));
         tally.resumed += 2 * u64::from(matches!(self.verdict, Verdict::Rows { .. }));
-        // Those that tie come in the order of their ranges.
+        // Ties come in the order of their ranges.
         if let Verdict::Rows { agreement: agreement @ Agreement::Exact, .. } = &mut self.verdict {
             *agreement = Agreement::Bag;
         }
@@ -265,8 +265,8 @@ impl<'w> Written<'w> {
     }
 }
 
-/// A query whose rows are told apart by values, and have no others that writes change but
-/// `n`.
+/// A query whose rows are distinguished by values, and have no others that writes change
+/// except `n`.
 pub(super) fn values_query(dice: &Dice) -> String {
     let path =
         dice.pick(&["c.a", "c.b", "c.s", "c.num", "c.big", "c.n.x", "c.n", "c.tags", "c.pk"]);
@@ -292,7 +292,7 @@ pub(super) fn values_query(dice: &Dice) -> String {
     }
 }
 
-/// Asks page by page, each of them in any way, while other items are written and removed and
+/// Asks page by page, each by any approach, while other items are written and removed and
 /// partitions are split. Each row that there was before is found, and no row comes twice.
 fn ask_values_while_writing(
     lab: &Lab,
@@ -440,7 +440,7 @@ impl Question {
         }
     }
 
-    /// Plainer questions that may show the same.
+    /// Simpler questions that may show the same.
     fn plainer(&self) -> Vec<Question> {
         let all = [PAGE_ALL; 2];
         let mut plainer = vec![Question { pages: all, ..self.clone() }];
@@ -458,7 +458,7 @@ impl Question {
         ask
     }
 
-    /// Asks in all ways. Says what differs.
+    /// Asks by all approaches. Returns what differs.
     fn ask(&self, lab: &Lab, oracle: &Oracle, tally: &mut Tally) -> Result<(), String> {
         let ask = self.to_ask();
         let verdict = oracle.answer(&ask);
@@ -516,7 +516,7 @@ impl Question {
     }
 }
 
-/// Splits or merges something; whether it did.
+/// Splits or merges something; returns whether it did.
 fn rearrange(lab: &Lab) -> bool {
     let ranges = lab.ranges();
     match ranges.iter().map(|range| range.id).min() {
@@ -529,7 +529,7 @@ fn rearrange(lab: &Lab) -> bool {
     }
 }
 
-/// Holds an answer against what it must be.
+/// Compares an answer with the expected one.
 pub fn judge(verdict: &Verdict, answer: Result<Vec<Value>, ServiceError>) -> Result<(), String> {
     let (expected, agreement, rows) = match (verdict, answer) {
         (Verdict::Rows { rows: expected, agreement }, Ok(rows)) => (expected, agreement, rows),
@@ -567,7 +567,7 @@ fn bag(rows: &[Value]) -> Vec<String> {
     rows
 }
 
-/// Leaves out items and parts of the query for as long as something differs.
+/// Removes items and parts of the query for as long as something differs.
 fn shrunk(
     mut data: DataSet,
     mut question: Question,

@@ -18,11 +18,12 @@ pub struct Tariff {
     /// A page of item text.
     pub page: u64,
     pub page_bytes: u64,
-    /// Pages after the first cost so many times as much: they are not beside the item.
+    /// Pages after the first cost this many times as much: they are not stored beside the
+    /// item.
     pub overflow_factor: u64,
     /// Items from this size on …
     pub huge_bytes: u64,
-    /// … cost so many times as much to touch, as (numerator, denominator).
+    /// … cost this many times as much to touch, as (numerator, denominator).
     pub huge_factor: (u64, u64),
     /// A log record.
     pub log: u64,
@@ -48,7 +49,7 @@ pub struct Tariff {
     pub query: u64,
     /// An item that a query looks into.
     pub query_item: u64,
-    /// So many index entries cost as much as one item.
+    /// This many index entries cost as much as one item.
     pub entries_per_item: u64,
 }
 
@@ -90,14 +91,14 @@ impl Tariff {
         })
     }
 
-    /// What a request costs that was not let in.
+    /// The charge of a request that was throttled.
     #[must_use]
     pub fn rejection(&self) -> Charge {
         Charge::from_units(self.rejection)
     }
 
-    /// What a read costs under strong or bounded-staleness consistency, given what
-    /// it costs on one replica. The same holds for a request that was not let in.
+    /// The charge of a read under strong or bounded-staleness consistency, given what it
+    /// costs on one replica. The same holds for a request that was throttled.
     #[must_use]
     pub fn by_quorum(&self, charge: Charge) -> Charge {
         Charge::from_units(charge.units().saturating_mul(self.quorum_replicas))

@@ -1,11 +1,10 @@
 //! Version 1 of the hash: a 32-bit hash in an order-preserving form, followed
 //! by the key's own components. See `docs/formats/epk.md`.
 //!
-//! The three official clients that compute it disagree on odd inputs (negative
-//! integers, null, strings whose cut falls inside a character). The rules here
-//! are the ones that reproduce the published production values; where a client
-//! routes differently the server's answer counts, because servers in gateway
-//! mode hash for themselves.
+//! The three official clients that compute it disagree on unusual inputs (negative
+//! integers, null, strings cut inside a character). The rules here are the ones that
+//! reproduce the published production values; where a client routes differently the
+//! server's answer counts, because servers in gateway mode compute the hash themselves.
 
 use std::borrow::Cow;
 
@@ -128,8 +127,8 @@ fn write_ordered_number(out: &mut Vec<u8>, number: f64) {
     }
 }
 
-/// Undoes [`write_ordered_number`] for whole numbers of 32 bits; what lies
-/// outside them is the nearest one.
+/// The inverse of [`write_ordered_number`] for whole numbers of 32 bits; what lies outside
+/// them becomes the nearest one.
 fn read_ordered_hash(bytes: &[u8]) -> u32 {
     const SIGN: u64 = 1 << 63;
     const FRACTION_BITS: u64 = 52;

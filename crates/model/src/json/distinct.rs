@@ -1,10 +1,10 @@
-//! The hashes by which values are told apart.
+//! The hashes that DISTINCT and ORDER BY use for arrays and objects.
 //!
 //! Clients that merge pages of several partitions order arrays among themselves, and
-//! objects, by a hash of 128 bits, so whoever hands them sorted pages must do the same. It
-//! is part of the wire contract: clients send it back to say where they stopped. The hash
-//! of 64 bits is what the language's own function gives. Both walk a value alike and differ
-//! in the width of their words and in what they begin from.
+//! objects, by a hash of 128 bits, so sorted pages must use the same. It is part of the
+//! wire contract: clients send it back to say where they stopped. The hash of 64 bits is
+//! what the language's own function returns. Both traverse a value alike and differ in the
+//! width of their words and in their seeds.
 
 use super::{Number, Value};
 use crate::murmur::{hash64_seeded, hash128_seeded};
@@ -12,9 +12,9 @@ use crate::murmur::{hash64_seeded, hash128_seeded};
 /// The two halves of a hash, the low one first.
 type Halves = (u64, u64);
 
-/// What a hash is made of: a seed and a result are one kind of word.
+/// A word of a hash: seeds and results have the same type.
 trait Word: Copy + PartialEq + 'static {
-    /// What each kind of value begins from.
+    /// The seed for each kind of value.
     const SEEDS: Seeds<Self>;
     const ZERO: Self;
 
@@ -112,13 +112,13 @@ pub fn hash64(value: &Value, seed: i64) -> i64 {
 pub struct DistinctHash([u8; 16]);
 
 impl DistinctHash {
-    /// The hash of a value, which is as deep as documents may be.
+    /// The hash of a value, which is at most as deep as documents may be.
     #[must_use]
     pub fn of(value: &Value) -> DistinctHash {
         DistinctHash(bytes(hashed(value, ROOT)))
     }
 
-    /// The hash of bytes, which are a text or not.
+    /// The hash of bytes, whether or not they are text.
     #[must_use]
     pub fn of_bytes(input: &[u8]) -> DistinctHash {
         DistinctHash(bytes(Word::hash(input, Halves::SEEDS.string.folded(ROOT))))
@@ -188,14 +188,14 @@ fn split(number: u128) -> Halves {
     (half(number), half(number >> 64))
 }
 
-/// Bits of an integer that a double keeps behind the leading one.
+/// Bits of an integer that a double keeps after the leading one.
 const MANTISSA_BITS: u32 = 52;
 const EXPONENT_BIAS: u64 = 1023;
 /// Bits of an integer's mantissa, and those of them that no double has.
 const WIDE_BITS: u32 = 62;
 const EXTRA_BITS: u32 = WIDE_BITS - MANTISSA_BITS;
 
-/// The double, and behind it what a double cannot keep of an integer.
+/// The double, followed by what a double cannot keep of an integer.
 fn number_bytes(number: &Number) -> [u8; 10] {
     let wide = number.as_i64().filter(|integer| *integer != i64::MIN).and_then(wide_bits);
     let whole = number.as_i64().map_or(number.as_f64(), |_| number.as_f64() + 0.0);

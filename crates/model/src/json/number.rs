@@ -1,24 +1,24 @@
 //! Numbers in their one canonical form.
 //!
-//! What a client writes in many ways (`5`, `5.0`, `50e-1`) is one number here, with
-//! one spelling, before anything hashes, indexes or stores it: whatever compares
-//! texts and whatever compares values then agree. Integers within 64 bits are exact.
-//! All else is a double, in the fewest digits that lead back to it.
+//! What clients spell differently (`5`, `5.0`, `50e-1`) is one number here, with one
+//! spelling, before anything hashes, indexes or stores it: comparing texts and comparing
+//! values then agree. Integers within 64 bits are exact. Everything else is a double, in
+//! the fewest digits that lead back to it.
 
 use std::cmp::Ordering;
 use std::fmt::{self, Write as _};
 
-/// From here on doubles are no 64-bit integers any more.
+/// From here on doubles are no longer 64-bit integers.
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
 /// Below this, and from [`INTEGERS_END`] on, doubles are spelled with an exponent:
 /// a row of digits without a point would be read as an integer that it is not.
 const PLAIN_MIN: f64 = 1e-7;
 
-/// As many digits are an integer within 64 bits, whichever they are.
+/// Any number with this many digits is an integer within 64 bits.
 const INTEGER_DIGITS: usize = 18;
 
-/// As many digits are the shortest spelling of the double that they lead to: no two
+/// Any decimal with this many digits is the shortest spelling of its double: no two
 /// decimals of at most this length lead to one double.
 const DOUBLE_DIGITS: usize = 15;
 
@@ -45,12 +45,13 @@ impl Number {
         }
     }
 
-    /// Whether a text without exponent, with these digits behind its point, is seen to be
-    /// a canonical spelling by its length, as most are. What is not may be one all the same.
+    /// Whether a text without exponent, with these digits after its point, can be
+    /// recognised as canonical by its length, as most can. Others may be canonical all the
+    /// same.
     pub(super) fn is_plain(text: &str, fraction: Option<&str>) -> bool {
         match fraction {
             None => text.len() <= INTEGER_DIGITS && text != "-0",
-            // No digit too many, and not so small that it takes an exponent.
+            // Not too many digits, and not so small that it takes an exponent.
             Some(fraction) => {
                 text.len() <= DOUBLE_DIGITS
                     && !fraction.ends_with('0')
@@ -65,7 +66,7 @@ impl Number {
         write!(expected, "{self}").is_ok() && expected.0.is_empty()
     }
 
-    /// A computed number; `None` for NaN and infinities, which JSON cannot say.
+    /// A computed number; `None` for NaN and infinities, which JSON cannot express.
     #[must_use]
     pub fn from_f64(value: f64) -> Option<Number> {
         if !value.is_finite() {
@@ -102,7 +103,7 @@ impl Number {
     }
 }
 
-/// Takes only what it begins with; what is left has not been written.
+/// Accepts only what it begins with; the remainder has not been written yet.
 struct Expected<'a>(&'a str);
 
 impl fmt::Write for Expected<'_> {

@@ -31,9 +31,9 @@ impl<'a> Raw<'a> {
         Raw { text }
     }
 
-    /// Trusts that `text` is one JSON value as [`super::parse_raw`] accepts it,
-    /// because this database wrote it. A broken promise gives wrong or missing
-    /// values, never a panic.
+    /// Trusts that `text` is one JSON value as [`super::parse_raw`] accepts it, because
+    /// this database wrote it. If it is not, values are wrong or missing, but there is no
+    /// panic.
     #[must_use]
     pub fn trusted(text: &'a str) -> Raw<'a> {
         Raw { text: text.trim_matches([' ', '\t', '\n', '\r']) }
@@ -63,7 +63,7 @@ impl<'a> Raw<'a> {
         self.members().find(|(key, _)| key == name).map(|(_, value)| value)
     }
 
-    /// The value behind a path of property names.
+    /// The value at a path of property names.
     pub fn path<S: AsRef<str>>(self, names: impl IntoIterator<Item = S>) -> Option<Raw<'a>> {
         names.into_iter().try_fold(self, |value, name| value.get(name.as_ref()))
     }

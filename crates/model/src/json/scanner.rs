@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use super::raw::{hex4, unescape};
 use super::{DEPTH_MAX, JsonError, JsonProblem, Number, Raw};
 
-/// Objects up to this many properties are checked for repeated names by
-/// comparing each with each, which needs no memory; larger ones use a set.
+/// Objects with up to this many properties are checked for repeated names by comparing all
+/// pairs, which needs no memory; larger ones use a set.
 const LINEAR_NAMES_MAX: usize = 12;
 
 type Check = Result<(), JsonProblem>;
@@ -20,12 +20,12 @@ type Check = Result<(), JsonProblem>;
 pub(super) struct Scanner<'a> {
     text: &'a str,
     at: usize,
-    /// Absent where the text is to stay as it is: what it says must be canonical then,
-    /// but for the spelling of numbers.
+    /// Absent if the text is to stay as it is: it must be canonical then, except for the
+    /// spelling of numbers.
     rewritten: Option<Rewritten>,
 }
 
-/// The text in canonical form: what stands here, then what follows `copied` in the source.
+/// The text in canonical form: what is here, then what follows `copied` in the source.
 /// Empty as long as the two are the same.
 #[derive(Debug)]
 struct Rewritten {
@@ -33,7 +33,7 @@ struct Rewritten {
     copied: usize,
 }
 
-/// A property on its way through the scanner.
+/// A property that is being scanned.
 struct Member<'a> {
     /// As written, escapes and all.
     name: &'a str,
@@ -47,7 +47,7 @@ impl<'a> Scanner<'a> {
         Scanner { text, at: 0, rewritten: None }
     }
 
-    /// Starts behind the opening bracket of a checked array or object.
+    /// Starts after the opening bracket of a checked array or object.
     pub(super) fn inside(text: &'a str, open: u8) -> Option<Scanner<'a>> {
         let starts = text.as_bytes().first() == Some(&open);
         starts.then_some(Scanner { text, at: 1, rewritten: None })
@@ -257,8 +257,8 @@ impl<'a> Scanner<'a> {
         }
     }
 
-    /// The blanks among the control characters: clients send them bare in strings, and
-    /// the service takes them.
+    /// Whitespace control characters: clients send them unescaped in strings, and the
+    /// service accepts them.
     fn control(&mut self, escape: &str) -> Check {
         if self.rewritten.is_none() {
             return Err(JsonProblem::Control);
@@ -353,12 +353,12 @@ impl<'a> Scanner<'a> {
         Err(if self.peek().is_none() { JsonProblem::End } else { JsonProblem::Character })
     }
 
-    /// Where the next byte will stand in the rewritten text.
+    /// The offset of the next byte in the rewritten text.
     fn target(&self) -> usize {
         self.rewritten.as_ref().map_or(self.at, |done| done.text.len() + (self.at - done.copied))
     }
 
-    /// Writes something else for what was read since `start`.
+    /// Replaces what was read since `start`.
     fn replace_since(&mut self, start: usize, with: &str) {
         let Some(done) = &mut self.rewritten else { return };
         done.text.push_str(self.text.get(done.copied..start).unwrap_or_default());
@@ -366,7 +366,7 @@ impl<'a> Scanner<'a> {
         done.copied = self.at;
     }
 
-    /// Of properties that have one name the last one stays. The last of all stays in any
+    /// Of properties with one name the last one is kept. The last of all is kept in any
     /// case, so every other one ends where its successor begins, comma included.
     fn keep_last(&mut self, members: &[Member<'a>]) {
         let at = self.at;
@@ -412,7 +412,7 @@ impl<'a> Scanner<'a> {
     }
 }
 
-/// A property whose name an earlier one has.
+/// A property with the name of an earlier one.
 fn repeated<'m, 'a>(members: &'m [Member<'a>]) -> Option<&'m Member<'a>> {
     if members.len() > LINEAR_NAMES_MAX {
         let mut seen = BTreeSet::new();

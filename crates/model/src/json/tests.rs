@@ -215,7 +215,7 @@ fn any_value() -> impl Strategy<Value = serde_json::Value> {
     })
 }
 
-/// Texts that say things twice and spell numbers in every way.
+/// Texts that repeat names and spell numbers in every form.
 fn written() -> impl Strategy<Value = String> {
     let leaf = prop_oneof![
         "-?(0|[1-9][0-9]{0,20})([.][0-9]{1,20})?([eE][+-]?[0-9]{1,2})?",

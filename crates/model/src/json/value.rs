@@ -7,7 +7,7 @@ use std::fmt;
 
 use super::{Number, write_string};
 
-/// Properties up to which a repeated name is found by comparing each with each.
+/// Properties up to which a repeated name is found by comparing all pairs.
 const LINEAR_NAMES_MAX: usize = 12;
 
 /// A JSON value. Equality is by meaning (numbers equal as doubles, objects equal in any
@@ -93,7 +93,7 @@ impl<K: Into<String>, V: Into<Value>> FromIterator<(K, V)> for Object {
         let mut places = BTreeMap::new();
         for (name, value) in members {
             let (name, value) = (name.into(), value.into());
-            // Looking for each name among all before it takes long where there are many.
+            // Searching each name among all earlier ones takes long if there are many.
             if object.len() < LINEAR_NAMES_MAX {
                 object.insert(name, value);
                 continue;

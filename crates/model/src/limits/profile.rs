@@ -1,9 +1,9 @@
 //! The rules of other years, as values of [`Limits`].
 //!
-//! Until 2019 a container was one of two kinds. A *fixed* one had one physical
-//! partition for ever, with or without a key; an *unlimited* (2018) or
-//! *partitioned* (2016) one had to be asked for with enough throughput. The
-//! difference is nothing but numbers, so no other code knows about years.
+//! Until 2019 a container was one of two kinds. A *fixed* one had one physical partition
+//! for ever, with or without a key; an *unlimited* (2018) or *partitioned* (2016) one had
+//! to be requested with enough throughput. The difference is only in numbers, so no other
+//! code knows about years.
 
 use std::fmt;
 use std::str::FromStr;
@@ -22,7 +22,7 @@ pub enum Profile {
     Y2026,
 }
 
-/// There are no rules of that year.
+/// There is no profile for that year.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("'{0}' is none of the profiles 2016, 2018, 2026")]
 pub struct ProfileError(String);

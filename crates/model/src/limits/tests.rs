@@ -111,8 +111,8 @@ fn a_wrong_setting_says_what_would_be_right() {
 fn a_scale_model_shrinks_storage_and_nothing_that_is_told() {
     let model = Limits::default().scaled(1_000);
     assert_eq!(model.physical_partition_bytes_max, 50 * GIB / 1_000);
-    assert_eq!(model.gib_told(model.logical_partition_bytes_max), 20);
-    assert_eq!(model.gib_told(model.physical_partition_bytes_max), 50);
+    assert_eq!(model.gib_unscaled(model.logical_partition_bytes_max), 20);
+    assert_eq!(model.gib_unscaled(model.physical_partition_bytes_max), 50);
     assert_eq!(model.container_bytes_max, u64::MAX);
     let told =
         ["item_bytes_max", "throughput_min", "partition_throughput_max", "burst_throughput_max"];

@@ -35,8 +35,8 @@ impl PartitionKeyDefinition {
         }
     }
 
-    /// The part of the ring that a range covers, from 0 to 1, as its first level
-    /// tells: ranges within one first-level value count as nothing.
+    /// The part of the ring that a range covers, from 0 to 1, judging by its first level:
+    /// ranges within one first-level value count as nothing.
     #[must_use]
     pub fn share(&self, range: &EpkRange) -> f64 {
         let point = |epk: &Epk| match self.version() {

@@ -2,7 +2,7 @@
 
 use super::cut::concatenated;
 use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
-use crate::epk::{Epk, EpkRange, HashPrefix, digest, places_v2, v1, v2};
+use crate::epk::{Epk, EpkRange, HashPrefix, digest, hash_prefixes_v2, v1, v2};
 use crate::json::{Object, Raw, Value};
 use crate::limits::KEY_LEVELS_MAX;
 
@@ -13,7 +13,7 @@ pub enum KeyKind {
     Hash,
     /// A hierarchical key: each level hashed on its own.
     MultiHash,
-    /// Of the first days of the service; hashed like `Hash`.
+    /// From the first days of the service; hashed like `Hash`.
     Range,
 }
 
@@ -48,7 +48,7 @@ pub enum HashVersion {
     V2,
 }
 
-/// Where items would have their keys in containers that were made without one.
+/// The path at which items of containers without a key would have one.
 const SYSTEM_PATH: &str = "/_partitionKey";
 
 /// The `partitionKey` of a container. Cannot change once the container exists.
@@ -58,11 +58,11 @@ pub struct PartitionKeyDefinition {
     kind: KeyKind,
     version: HashVersion,
     system_key: bool,
-    /// Whether the first version was given by its number, which it can do without.
+    /// Whether version 1 was given explicitly, which is optional.
     says_version_1: bool,
 }
 
-/// Equal are definitions that mean the same, in whatever words.
+/// Definitions are equal if they mean the same, however they are spelled.
 impl PartialEq for PartitionKeyDefinition {
     fn eq(&self, other: &PartitionKeyDefinition) -> bool {
         (&self.paths, self.kind, self.version, self.system_key)
@@ -75,10 +75,10 @@ impl Eq for PartitionKeyDefinition {}
 /// Where the items of one key live.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Location {
-    /// The EPK and what tells the key from others that have the same one. No other
-    /// key is there, but for version 1 keys that count as one.
+    /// The EPK followed by what distinguishes the key from others with the same EPK. No
+    /// other key is there, except version 1 keys that count as one.
     pub position: Epk,
-    pub place: HashPrefix,
+    pub hash_prefix: HashPrefix,
 }
 
 /// Why a definition is not acceptable. The caller has to send another one.
@@ -141,8 +141,8 @@ impl PartitionKeyDefinition {
         }
     }
 
-    /// Reads the `partitionKey` of a container. Properties we do not know are
-    /// left out, as clients may be newer than we are; wrong types are refused.
+    /// Reads the `partitionKey` of a container. Unknown properties are ignored, as clients
+    /// may be newer than we are; wrong types are refused.
     pub fn parse(value: &Value) -> Result<PartitionKeyDefinition, DefinitionError> {
         let object = value
             .as_object()
@@ -154,8 +154,8 @@ impl PartitionKeyDefinition {
         definition.system_key = parse_system_key(object)?;
         definition.says_version_1 =
             version == HashVersion::V1 && given(object, "version").is_some();
-        // What we show of a container without a key. With a number it has one, to which its
-        // old items do not belong.
+        // This is what we show for a container without a key. With a version it has one, to
+        // which its old items do not belong.
         let is_keyless = version == HashVersion::V1
             && matches!(definition.paths(), [path] if path.as_str() == SYSTEM_PATH);
         if definition.system_key && is_keyless {
@@ -176,7 +176,7 @@ impl PartitionKeyDefinition {
         }
         object.insert("paths", paths);
         object.insert("kind", self.kind.as_str());
-        // The first version had no number, and shows one only if it was given, as to Python
+        // Version 1 had no number, and is shown only if it was given, as for Python
         // clients. Containers without a key have none.
         match self.version {
             HashVersion::V2 if !is_keyless => object.insert("version", 2u32),
@@ -204,7 +204,7 @@ impl PartitionKeyDefinition {
         self.version
     }
 
-    /// Whether the container once had no key; items may then go without a value.
+    /// Whether the container once had no key; items may then have no value.
     #[must_use]
     pub fn system_key(&self) -> bool {
         self.system_key
@@ -217,9 +217,9 @@ impl PartitionKeyDefinition {
         Ok(if self.means_none(&key) { PartitionKey::NONE } else { key })
     }
 
-    /// The key that a request means by its values: where items can go without a key,
-    /// undefined says so as well. Older clients look for the path that we show in the
-    /// document, do not find it, and send that.
+    /// The key that a request means by its values: where items may have no key, undefined
+    /// means that as well. Older clients look for the path that we show in the document, do
+    /// not find it, and send undefined.
     #[must_use]
     pub fn meant<'k>(&self, key: &'k PartitionKey) -> &'k PartitionKey {
         static NONE: PartitionKey = PartitionKey::NONE;
@@ -234,7 +234,7 @@ impl PartitionKeyDefinition {
     pub fn locate(&self, key: &PartitionKey) -> Result<Location, KeyError> {
         let components = key.components();
         if components.is_empty() && self.allows_none() {
-            return Ok(Location { position: Epk::MIN, place: HashPrefix::MIN });
+            return Ok(Location { position: Epk::MIN, hash_prefix: HashPrefix::MIN });
         }
         if components.len() != self.paths.len() {
             return Err(self.mismatch(key));
@@ -243,10 +243,10 @@ impl PartitionKeyDefinition {
             HashVersion::V1 => locate_v1(components),
             HashVersion::V2 => {
                 let hashes = self.hashes(components);
-                let (place, _) = places_v2(&hashes, self.levels());
+                let (hash_prefix, _) = hash_prefixes_v2(&hashes, self.levels());
                 let mut bytes = concatenated(&hashes).as_bytes().to_vec();
                 bytes.extend(digest::of(components));
-                Location { position: Epk::new(&bytes), place }
+                Location { position: Epk::new(&bytes), hash_prefix }
             }
         })
     }
@@ -268,11 +268,11 @@ impl PartitionKeyDefinition {
         }
     }
 
-    /// Whether a key is the leading components of a hierarchical one, and not all.
+    /// Whether a key consists of some, but not all, leading components of a hierarchical
+    /// one.
     ///
-    /// Among positions in the range of such a prefix can be some of keys that begin
-    /// otherwise, with the same hashes: whoever reads that range compares keys, see
-    /// [`Self::begins_with`].
+    /// The range of such a prefix can contain positions of keys with other components that
+    /// have the same hashes: readers of that range compare keys, see [`Self::begins_with`].
     #[must_use]
     pub fn is_prefix(&self, key: &PartitionKey) -> bool {
         let given = key.components().len();
@@ -288,8 +288,8 @@ impl PartitionKeyDefinition {
         self.paths.iter().zip(prefix.components()).all(has)
     }
 
-    /// Whether whoever may use a key may use another one: the same, or one below it.
-    /// The empty key is that of items without one, and not the beginning of all.
+    /// Whether permission for a key extends to another one: the same, or one below it. The
+    /// empty key is that of items without one, and not the prefix of all.
     #[must_use]
     pub fn covers(&self, key: &PartitionKey, other: &PartitionKey) -> bool {
         if key.is_none() && !self.allows_none() {
@@ -299,8 +299,8 @@ impl PartitionKeyDefinition {
     }
 
     /// The range of the ring where all items of a key live. The key may be a
-    /// [prefix](Self::is_prefix), and then others may live there, too. The empty key
-    /// stands for all, unless it is a key of its own among others.
+    /// [prefix](Self::is_prefix), and then others may live there, too. The empty key stands
+    /// for all, unless it is a key of its own among others.
     pub fn prefix_range(&self, key: &PartitionKey) -> Result<EpkRange, KeyError> {
         if key.is_none() {
             let own = self.system_key.then(|| EpkRange::of(Epk::MIN));
@@ -314,17 +314,17 @@ impl PartitionKeyDefinition {
         Ok(EpkRange::of(self.locate(key)?.position))
     }
 
-    /// The first and the last place of the items that [`Self::prefix_range`]
-    /// covers. Items of other keys may have these places too.
-    pub fn prefix_places(&self, key: &PartitionKey) -> Result<(HashPrefix, HashPrefix), KeyError> {
+    /// The first and the last hash prefix of the items that [`Self::prefix_range`]
+    /// covers. Items of other keys may have these hash prefixes, too.
+    pub fn hash_prefixes(&self, key: &PartitionKey) -> Result<(HashPrefix, HashPrefix), KeyError> {
         if key.is_none() {
             return Ok((HashPrefix::MIN, HashPrefix::MAX));
         }
         if self.is_prefix(key) {
-            return Ok(places_v2(&self.hashes(key.components()), self.levels()));
+            return Ok(hash_prefixes_v2(&self.hashes(key.components()), self.levels()));
         }
-        let Location { place, .. } = self.locate(key)?;
-        Ok((place, place))
+        let Location { hash_prefix, .. } = self.locate(key)?;
+        Ok((hash_prefix, hash_prefix))
     }
 
     /// Cuts the ring into `ranges` fresh ranges as the service does (at least one).
@@ -351,7 +351,7 @@ impl PartitionKeyDefinition {
             }
             HashVersion::V2 => {
                 let (i, ranges) = (u128::from(i), u128::from(ranges));
-                // Divides before it multiplies: 126 bits leave little room.
+                // Divides before it multiplies: 126 bits leave little headroom.
                 let (whole, rest) = (v2::HASH_MAX / ranges, v2::HASH_MAX % ranges);
                 concatenated(&[whole * i + rest * i / ranges])
             }
@@ -386,7 +386,7 @@ impl PartitionKeyDefinition {
 
 fn locate_v1(components: &[KeyComponent]) -> Location {
     let (hash, bytes) = v1::encode(components);
-    Location { position: Epk::new(&bytes), place: HashPrefix::of_v1(hash) }
+    Location { position: Epk::new(&bytes), hash_prefix: HashPrefix::of_v1(hash) }
 }
 
 fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {
@@ -433,7 +433,7 @@ fn parse_system_key(object: &Object) -> Result<bool, DefinitionError> {
     given(object, "systemKey").map_or(Ok(false), |value| value.as_bool().ok_or(wrong))
 }
 
-/// An optional property; null says the same as leaving it out.
+/// An optional property; null means the same as leaving it out.
 fn given<'a>(object: &'a Object, name: &str) -> Option<&'a Value> {
     object.get(name).filter(|value| !value.is_null())
 }

@@ -13,7 +13,7 @@ pub struct KeyPath {
     names: Vec<String>,
 }
 
-/// The text is the service's, which clients' users search for.
+/// The text is the service's, which users search for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error(
     "The partition key component definition path '{path}' could not be accepted, failed near \

@@ -204,7 +204,7 @@ fn containers_without_a_key() {
     let key = none.extract(json::parse_raw(b"{\"id\":\"1\"}").unwrap()).unwrap();
     assert!(key.is_none());
     let location = none.locate(&key).unwrap();
-    assert_eq!((location.position, location.place.get()), (Epk::MIN, 0));
+    assert_eq!((location.position, location.hash_prefix.get()), (Epk::MIN, 0));
     assert_eq!(none.prefix_range(&key), Ok(EpkRange::full()));
     assert!(none.locate(&PartitionKey::new(["a"])).is_err());
     let undefined = header("[{}]").unwrap();
@@ -241,7 +241,7 @@ fn only_complete_keys_have_a_position() {
 
 /// The shortest reason why several levels of bits cannot follow the ring.
 #[test]
-fn hierarchical_places_follow_the_levels_not_the_ring() {
+fn hierarchical_prefixes_follow_the_levels_not_the_ring() {
     let deep = hash(&["/a", "/b"]);
     let locate = |a: f64, b: f64| deep.locate(&PartitionKey::new([a, b])).unwrap();
     let all: Vec<_> = (0..40)
@@ -249,7 +249,7 @@ fn hierarchical_places_follow_the_levels_not_the_ring() {
         .map(|(a, b)| locate(a, b))
         .collect();
     let against = all.iter().any(|one| {
-        all.iter().any(|other| one.position < other.position && one.place > other.place)
+        all.iter().any(|other| one.position < other.position && one.hash_prefix > other.hash_prefix)
     });
-    assert!(against, "then places could be compared across first levels after all");
+    assert!(against, "then hash prefixes could be compared across first levels after all");
 }

@@ -1,8 +1,8 @@
 //! Computed properties: names for expressions that queries and the index use
 //! like stored properties.
 //!
-//! Only the shape is checked here. Whether the text is a query of the allowed
-//! kind is for whoever can read queries; this crate cannot.
+//! Only the shape is checked here. Whether the text is a query of the allowed kind is
+//! checked by a layer that can parse queries; this crate cannot.
 
 use super::PolicyError;
 use super::fields::{Fields, at_most};

@@ -5,13 +5,13 @@ use super::fields::{Fields, named, unknown_name};
 use super::path::PropertyPath;
 use crate::json::{Object, Value};
 
-/// The path by which the last writer is told when nothing else is said.
+/// The path that decides the last writer by default.
 const TIMESTAMP: &str = "/_ts";
 
 /// How a conflict between regions is settled.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ConflictResolutionPolicy {
-    /// The item with the largest number behind the path stays.
+    /// The item with the largest number at the path wins.
     LastWriterWins { path: PropertyPath },
     /// A stored procedure decides; without one, conflicts wait in the feed.
     Custom { procedure: Option<String> },

@@ -11,8 +11,8 @@ use crate::json::{Object, Value};
 use crate::name::ResourceName;
 use crate::partition_key::PartitionKeyDefinition;
 
-/// Kinds of container that would behave quite unlike an ordinary one: better
-/// refused than created as something else.
+/// Kinds of container that behave quite unlike an ordinary one: better refused than created
+/// as something else.
 const UNSUPPORTED: [&str; 2] = ["materializedViewDefinition", "globalSecondaryIndexDefinition"];
 
 /// Everything about a container that its creator decides.
@@ -180,9 +180,9 @@ impl ContainerDefinition {
         object.into()
     }
 
-    /// Refuses a replacement that would change what is fixed for the container's
-    /// life. A policy that is absent from `new` counts as its default, as in the
-    /// service: a client must send unique keys back to keep them.
+    /// Refuses a replacement that would change what is fixed for the container's lifetime.
+    /// A policy that is absent from `new` counts as its default, as in the service: a
+    /// client must send unique keys back to keep them.
     pub fn check_replace(&self, new: &ContainerDefinition) -> Result<(), ReplaceError> {
         if self.id != new.id {
             let (from, to) = (self.id.to_string(), new.id.to_string());
@@ -194,7 +194,7 @@ impl ContainerDefinition {
         if self.unique_keys != new.unique_keys {
             return Err(ReplaceError::UniqueKeys);
         }
-        // More vectors may be described and indexed later; those there are stay.
+        // More vectors may be described and indexed later; existing ones stay.
         if !contains_all(new.vector_embeddings.embeddings(), self.vector_embeddings.embeddings()) {
             return Err(ReplaceError::VectorEmbeddings);
         }
@@ -311,8 +311,8 @@ fn contains_all<T: PartialEq>(new: &[T], old: &[T]) -> bool {
     old.iter().all(|kept| new.contains(kept))
 }
 
-/// Leaves out of a container, as clients read it, the key that stands for none. Returns none
-/// where it has another.
+/// Removes from a container, as clients read it, the key that stands for none. Returns
+/// `None` if it has another.
 #[must_use]
 pub fn without_system_key(container: &Value) -> Option<Value> {
     let key = PartitionKeyDefinition::parse(container.get("partitionKey")?).ok()?;

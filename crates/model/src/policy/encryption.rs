@@ -30,7 +30,7 @@ pub struct EncryptedPath {
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum EncryptionType {
-    /// The same value gives the same bytes, so that equality can be asked for.
+    /// Equal values have equal bytes, so that queries can test for equality.
     Deterministic,
     Randomized,
 }

@@ -200,7 +200,7 @@ pub enum PolicyError {
     Unsupported { feature: &'static str },
 }
 
-/// A replacement of a container that would change what is fixed for its life.
+/// A replacement of a container that would change what is fixed for its lifetime.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum ReplaceError {

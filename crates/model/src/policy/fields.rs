@@ -1,7 +1,7 @@
 //! Reading an object field by field, so that a wrong type is always reported
 //! with the field's full name, the type it should have and the type it has.
 //!
-//! A field that is null counts as absent: several SDKs write unset options so.
+//! A field that is null counts as absent: several SDKs write unset options that way.
 
 use super::PolicyError;
 use crate::json::{Object, Value};

@@ -5,7 +5,7 @@ use super::fields::Fields;
 use super::path::PropertyPath;
 use crate::json::{Object, Value};
 
-/// The languages that the service can break into words.
+/// The languages that the service can tokenise.
 const LANGUAGES: [&str; 7] = ["en-US", "de-DE", "es-ES", "fr-FR", "it-IT", "pt-BR", "pt-PT"];
 
 /// The properties of a container that are searched as text.

@@ -1,8 +1,8 @@
 //! The indexing policy: which values of an item the index holds.
 //!
-//! Reading completes a policy as the service does: a missing `/*` becomes
-//! included where nothing was said about it, and `_etag` becomes excluded. What
-//! clients read back is the completed policy.
+//! Parsing completes a policy as the service does: a missing `/*` is included if nothing
+//! was said about it, and `_etag` is excluded. What clients read back is the completed
+//! policy.
 
 use super::PolicyError;
 use super::fields::{Fields, at_most, named, spelling, unknown_name, wrong_type};
@@ -47,15 +47,14 @@ pub enum IndexingMode {
 #[derive(Clone, Debug)]
 pub struct IncludedPath {
     pub path: IndexPath,
-    /// `{"kind":"Spatial","dataType":"Point"}`, the old way to ask for a spatial
-    /// index.
+    /// `{"kind":"Spatial","dataType":"Point"}`, the old syntax for a spatial index.
     pub spatial: Vec<SpatialType>,
-    /// The other old kinds, `Hash` and `Range`. They say nothing any more, and only clients
-    /// of their time are shown them.
+    /// The other old kinds, `Hash` and `Range`. They have no meaning any more, and are only
+    /// shown to clients of their time.
     outdated: Vec<OutdatedIndex>,
 }
 
-/// What is indexed is the same whatever it was once called.
+/// What is indexed is the same, whatever the kind was called.
 impl PartialEq for IncludedPath {
     fn eq(&self, other: &IncludedPath) -> bool {
         (&self.path, &self.spatial) == (&other.path, &other.spatial)
@@ -84,7 +83,7 @@ pub enum SortOrder {
     Descending,
 }
 
-/// The service has given lazy indexing up, and takes the word for the other.
+/// The service has abandoned lazy indexing, and takes the word for the other mode.
 const MODES: [(&str, IndexingMode); 3] = [
     ("consistent", IndexingMode::Consistent),
     ("lazy", IndexingMode::Consistent),
@@ -177,7 +176,7 @@ impl IndexingPolicy {
         both.map_or(Ok(()), |path| Err(PolicyError::IncludedAndExcluded { path: path.to_string() }))
     }
 
-    /// Adds what the service adds, and refuses a policy that says nothing about `/*`.
+    /// Adds what the service adds, and refuses a policy that does not mention `/*`.
     fn complete_paths(&mut self) -> Result<(), PolicyError> {
         let (root, etag) = (IndexPath::parse(ROOT)?, IndexPath::parse(ETAG)?);
         if !self.includes(&root) && !self.excluded.contains(&root) {
@@ -202,7 +201,7 @@ impl IndexingPolicy {
     pub fn to_value(&self) -> Value {
         let mut object = Object::new();
         object.insert("indexingMode", spelling(&MODES, self.mode));
-        // Given up by the service, too: what is indexed is indexed always.
+        // Abandoned by the service, too: what is indexed is always indexed automatically.
         object.insert("automatic", self.mode != IndexingMode::None);
         object.insert(
             "includedPaths",
@@ -298,8 +297,8 @@ impl OutdatedIndex {
     }
 }
 
-/// Leaves out of a container, as clients read it, what only those of old versions know.
-/// Returns none where it has nothing of the kind.
+/// Removes from a container, as clients read it, what only those of old versions know.
+/// Returns `None` if there is nothing of the kind.
 #[must_use]
 pub fn without_outdated_indexes(container: &Value) -> Option<Value> {
     let is_outdated = |index: &Value| {
@@ -395,7 +394,7 @@ fn composite(name: String, list: &Value) -> Result<Vec<CompositePath>, PolicyErr
     Ok(paths)
 }
 
-/// One element of an old `indexes` array; only spatial ones still mean something.
+/// One element of an old `indexes` array; only spatial ones still have a meaning.
 fn legacy_index(fields: &Fields<'_>) -> Result<LegacyIndex, PolicyError> {
     let kind = fields.required("kind", fields.string("kind")?)?;
     let kind = named(&LEGACY_KINDS, kind)

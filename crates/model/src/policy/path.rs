@@ -14,9 +14,9 @@ pub struct PropertyPath {
     names: Vec<String>,
 }
 
-/// A path of an indexing policy, which may stand for many places in an item.
+/// A path of an indexing policy, which may match many values in an item.
 ///
-/// Two paths are equal when they stand for the same places, however quoted.
+/// Two paths are equal when they match the same values, however quoted.
 #[derive(Clone, Debug)]
 pub struct IndexPath {
     text: String,
@@ -32,7 +32,7 @@ pub enum PolicyPathStep {
     Elements,
 }
 
-/// What an index path covers at the place it leads to.
+/// What an index path covers at its end.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum PathEnd {
     /// `/?`: the value there, and nothing below.
@@ -46,7 +46,7 @@ pub enum PathEnd {
 impl PropertyPath {
     /// Reads a path of one or more names.
     ///
-    /// `field` is the name that the message calls the path's place by.
+    /// `field` is the name of the path in messages.
     pub fn parse(field: &str, text: &str) -> Result<PropertyPath, PolicyError> {
         PropertyPath::read(text).ok_or_else(|| PolicyError::PropertyPath {
             field: field.to_owned(),
@@ -102,7 +102,7 @@ impl IndexPath {
         &self.end
     }
 
-    /// Whether this is `/*`, the path that stands for every value of an item.
+    /// Whether this is `/*`, the path that matches every value of an item.
     #[must_use]
     pub fn is_root(&self) -> bool {
         self.steps.is_empty() && self.end == PathEnd::Subtree
@@ -115,7 +115,7 @@ impl IndexPath {
     }
 }
 
-/// Reads one path from left to right; on failure it stands where it failed.
+/// Reads one path from left to right; on failure it stops at the error.
 struct Reader<'a> {
     rest: &'a str,
 }

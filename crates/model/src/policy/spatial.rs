@@ -1,7 +1,7 @@
 //! Spatial indexes and the container's geometry.
 //!
-//! On the globe (`Geography`) every coordinate has its bounds already. On a
-//! plane (`Geometry`) an index must be told how far the plane reaches.
+//! On the globe (`Geography`) every coordinate has its bounds already. On a plane
+//! (`Geometry`) an index needs bounds.
 
 use super::PolicyError;
 use super::fields::{Fields, named, spelling, unknown_name};
@@ -28,7 +28,7 @@ pub struct SpatialIndex {
     pub bounds: Option<BoundingBox>,
 }
 
-// Bounds are finite, because JSON cannot say otherwise.
+// Bounds are finite, because JSON has no other numbers.
 impl Eq for SpatialIndex {}
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -115,7 +115,7 @@ impl SpatialIndex {
 }
 
 impl SpatialType {
-    /// Reads one name; `fields` and `field` say where it stands.
+    /// Reads one name; `fields` and `field` say which.
     pub(super) fn read(
         fields: &Fields<'_>,
         field: &str,

@@ -826,8 +826,8 @@ fn any_value() -> impl Strategy<Value = &'static str> {
 proptest! {
     #![proptest_config(ProptestConfig::with_cases(2000))]
 
-    /// Whatever a client sends, it is refused, or what is read back is accepted
-    /// and means the same.
+    /// Whatever a client sends is refused, or what is read back is accepted and means the
+    /// same.
     #[test]
     fn any_body_is_refused_or_read_back(
         policy in prop::sample::select(vec![

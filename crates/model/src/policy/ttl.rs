@@ -1,8 +1,7 @@
-//! Time to live: when an item is gone.
+//! Time to live: when an item expires.
 //!
-//! Nothing stores a date of expiry. It is computed from the item's `_ts`, its
-//! own `ttl` and the container's current default, so that a changed default
-//! applies to every item at once.
+//! No expiry date is stored. It is computed from the item's `_ts`, its own `ttl` and the
+//! container's current default, so that a changed default applies to every item at once.
 
 use std::num::NonZeroU32;
 
@@ -33,8 +32,8 @@ pub enum OwnTtl {
     After(NonZeroU32),
 }
 
-/// A container's `analyticalStorageTtl`: kept for the client, since there is no
-/// analytical store here that it could govern.
+/// A container's `analyticalStorageTtl`: kept for the client, since there is no analytical
+/// store here to apply it to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AnalyticalTtl {
     /// 0: the analytical store is off.
@@ -90,7 +89,7 @@ impl OwnTtl {
         item.get("ttl").map(OwnTtl::parse).transpose()
     }
 
-    /// The number a client would write, for a compact place in a record.
+    /// The number a client would write, as a compact field of a record.
     #[must_use]
     pub fn as_seconds(self) -> i32 {
         match self {

@@ -23,7 +23,7 @@ pub struct VectorEmbeddingPolicy {
     embeddings: Vec<Embedding>,
 }
 
-/// The vector behind one path.
+/// The vector at one path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Embedding {
     pub path: PropertyPath,

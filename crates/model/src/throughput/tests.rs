@@ -11,7 +11,7 @@ fn autoscale(max: u32) -> Throughput {
     Throughput::Autoscale { max, increment_percent: None }
 }
 
-/// A container that splits, with so many GB stored and this highest throughput ever.
+/// A container that splits, with this many GB stored and this highest throughput ever.
 fn grown(gb: u64, highest: u32) -> Footprint {
     Footprint { growth: Growth::Unlimited, stored_bytes: gb * GB, highest, containers: None }
 }

@@ -6,7 +6,7 @@ use super::{Entry, Maintainer, Scope, Version};
 use crate::key::{self, Group};
 use crate::record::RecordError;
 
-/// Where the item of an ordinal is.
+/// The position and id of the item of an ordinal.
 pub(super) struct Ordinals;
 
 impl Maintainer for Ordinals {
@@ -51,7 +51,7 @@ impl Maintainer for Expiry {
     }
 }
 
-/// What the indexing policy asks for under which the item was written.
+/// The entries that the indexing policy of the item's version requires.
 pub(super) struct IndexEntries;
 
 impl Maintainer for IndexEntries {
@@ -61,7 +61,7 @@ impl Maintainer for IndexEntries {
 
     fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError> {
         let (item, mut entries) = (version.item, Vec::new());
-        scope.setup.index_terms(item, |entry, is_term| {
+        scope.config.index_terms(item, |entry, is_term| {
             let key = scope.keys.index(entry, item.ordinal);
             entries.push(Entry { key, value: Bytes::new(), is_term });
         })?;

@@ -61,8 +61,7 @@ impl Change<'_> {
         self.old_size() != self.new_size()
     }
 
-    /// Brings a total up to date. One that would fall below zero never counted what is
-    /// being removed.
+    /// Updates a total. One that would fall below zero never counted what is being removed.
     pub(crate) fn count(&self, total: &mut KeyStatistics) -> Result<(), RecordError> {
         let adjust = |count: u64, add: u64, subtract: u64| {
             let sum = count.checked_add(add).and_then(|sum| sum.checked_sub(subtract));

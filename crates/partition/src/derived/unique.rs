@@ -22,19 +22,20 @@ impl Maintainer for UniqueValues {
     fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError> {
         let owner = Bytes::copy_from_slice(&version.item.ordinal.as_u64().to_be_bytes());
         let entry = |key| Entry { key, value: owner.clone(), is_term: true };
-        let values = version.unique_values(scope.setup).iter();
+        let values = version.unique_values(scope.config).iter();
         Ok(values.map(|value| entry(value.key(scope))).collect())
     }
 }
 
-/// The owner of a unique value that a change would take and the item does not have yet.
+/// The owner of a unique value that a change would take over and the item does not have
+/// yet.
 pub(crate) fn rival(
     scope: &Scope<'_>,
     change: Change<'_>,
     writes: &WriteSet<'_>,
 ) -> Result<Option<Bytes>, PartitionError> {
-    let held = change.old.map_or(&[][..], |old| old.unique_values(scope.setup));
-    let wanted = change.new.map_or(&[][..], |new| new.unique_values(scope.setup));
+    let held = change.old.map_or(&[][..], |old| old.unique_values(scope.config));
+    let wanted = change.new.map_or(&[][..], |new| new.unique_values(scope.config));
     for value in wanted.iter().filter(|value| !held.contains(value)) {
         if let Some(owner) = writes.get(&value.key(scope))? {
             return Ok(Some(owner));

@@ -1,4 +1,4 @@
-//! Paths inside a document, and the slot a path leads to.
+//! Paths inside a document, and their targets.
 
 use std::fmt;
 
@@ -16,7 +16,7 @@ pub(super) struct Pointer {
     last: String,
 }
 
-/// The place a path leads to: its parent exists, the place itself may not.
+/// The target of a path: its parent exists, the target itself may not.
 #[derive(Debug)]
 pub(super) enum Target<'a> {
     Member {
@@ -27,16 +27,16 @@ pub(super) enum Target<'a> {
         array: &'a mut Vec<Value>,
         index: usize,
     },
-    /// Behind the last element, written `-`.
+    /// After the last element, written `-`.
     End {
         array: &'a mut Vec<Value>,
     },
 }
 
-/// Why there is no such place in a document.
+/// Why a path has no target in a document.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Obstacle {
-    /// Nothing is there for the place to be in.
+    /// The parent of the target does not exist.
     NoParent {
         segment: String,
     },
@@ -68,18 +68,18 @@ impl Pointer {
         self.parents.first().unwrap_or(&self.last)
     }
 
-    /// Whether this place lies below `other`.
+    /// Whether this path lies below `other`.
     pub(super) fn is_inside(&self, other: &Pointer) -> bool {
         let mut segments = self.segments();
         other.segments().all(|theirs| segments.next() == Some(theirs)) && segments.next().is_some()
     }
 
-    /// Whether this place is, contains, or lies inside the property behind `names`.
+    /// Whether this path is, contains, or lies inside the property at `names`.
     pub(super) fn touches(&self, names: &[String]) -> bool {
         self.segments().zip(names).all(|(ours, theirs)| ours == theirs)
     }
 
-    /// Finds the slot, or says which part of the path is not there.
+    /// Finds the target, or reports which part of the path is missing.
     pub(super) fn target<'a>(&'a self, document: &'a mut Value) -> Result<Target<'a>, Obstacle> {
         let mut node = document;
         for segment in &self.parents {

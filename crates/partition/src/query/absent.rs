@@ -1,8 +1,8 @@
 //! The items of a bucket that have no value at a path, in the order of ordinals.
 //!
-//! Each set of names that objects have is a run of entries in that order. Runs of items
-//! without the value are merged, so whatever is given is such an item, and what it takes
-//! to find the runs depends on how many sets of names there are.
+//! Each set of property names that objects have is a run of entries in that order. The runs
+//! of items without the value are merged (k-way), so every result is such an item, and the
+//! cost of finding the runs depends on the number of sets of names.
 
 use std::collections::BinaryHeap;
 use std::ops::Range;
@@ -18,16 +18,17 @@ use crate::key::{self, Keys};
 use crate::record::{Item, RecordError};
 use crate::rows::Rows;
 
-/// Goes through such items.
+/// A cursor over such items.
 pub(super) struct AbsentScan<'v> {
     view: &'v dyn View,
     keys: Keys,
     absence: Absence,
-    /// The ordinals in question.
+    /// The range of ordinals to return.
     ordinals: Range<u64>,
     direction: Direction,
     runs: Option<Vec<Run<'v>>>,
-    /// The next ordinal of each run that has one, turned so that the greatest comes first.
+    /// The next ordinal of each run that has one, complemented in forward scans so that the
+    /// one that comes next is the greatest.
     heads: BinaryHeap<(u64, usize)>,
     /// Sets of names, and entries of runs that were collected.
     looked_at: u64,
@@ -36,7 +37,7 @@ pub(super) struct AbsentScan<'v> {
 /// Items in the order of ordinals.
 enum Run<'v> {
     Rows(Rows<'v>),
-    /// Turned round: the last one comes next.
+    /// In reverse: the last one comes next.
     Collected(Vec<u64>),
 }
 
@@ -60,7 +61,7 @@ impl<'v> AbsentScan<'v> {
         }
     }
 
-    /// The next one: what its entry would be, and its ordinal.
+    /// The next one: the entry that it would have, and its ordinal.
     pub(super) fn next(&mut self) -> Result<Option<(Vec<u8>, u64)>, PartitionError> {
         if self.ordinals.is_empty() {
             return Ok(None);
@@ -77,14 +78,14 @@ impl<'v> AbsentScan<'v> {
         Ok(Some((position, ordinal)))
     }
 
-    /// Gives no more, if their entries would begin so.
+    /// Skips the rest, if their entries would have this prefix.
     pub(super) fn skip(&mut self, beginning: &[u8]) {
         if self.absence.key == beginning {
             self.ordinals = 0..0;
         }
     }
 
-    /// Entries that were looked at.
+    /// Number of entries read.
     pub(super) fn read(&self) -> u64 {
         let read = |run: &Run<'_>| match run {
             Run::Rows(rows) => rows.read,
@@ -131,7 +132,7 @@ impl<'v> AbsentScan<'v> {
         Ok(runs)
     }
 
-    /// The items in question whose keys begin so.
+    /// The matching items whose keys have this prefix.
     fn run(&self, beginning: &[u8]) -> Run<'v> {
         let at = |ordinal: u64| -> Bytes { [beginning, &ordinal.to_be_bytes()].concat().into() };
         let range = KeyRange::new(at(self.ordinals.start), at(self.ordinals.end));

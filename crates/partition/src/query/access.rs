@@ -1,22 +1,22 @@
-//! Where to look for items.
+//! Access paths: how a query finds its items.
 
 use std::fmt;
 use std::sync::Arc;
 
 use index::{Absence, EntryRange};
 
-/// A way to the items that a query may be about. All of them are on it; whether the
-/// others on it are few is a matter of luck and of the choice (`planner.rs`).
+/// An access path: it contains all items that can match; how many others it contains
+/// depends on the planner's choice (`planner.rs`).
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum AccessPath {
-    /// There are none.
+    /// No item can match.
     Nothing,
     /// Every item, in the order of keys.
     Items,
     /// The items with an entry in one of these ranges, in the order of the entries.
     /// Each item has at most one entry in all of them.
     Entries {
-        /// What is indexed, in words.
+        /// The indexed paths, as text.
         of: Arc<str>,
         /// In order, without overlap.
         ranges: Vec<EntryRange>,
@@ -64,8 +64,7 @@ impl AccessPath {
         matches!(self, AccessPath::Entries { backwards: true, .. })
     }
 
-    /// Whether each item on the way surely is one that is looked for, as far as
-    /// entries tell.
+    /// Whether every item on the path surely matches, as far as entries show.
     #[must_use]
     pub fn is_exact(&self) -> bool {
         match self {
@@ -86,7 +85,7 @@ impl OrdinalSet {
     }
 }
 
-/// The way in words, without its values.
+/// The access path as text, without its values.
 impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -113,7 +112,7 @@ impl fmt::Display for OrdinalSet {
     }
 }
 
-/// The path that all sets are about, if each is of one value.
+/// The path of all sets, if they share one and each has one value.
 fn one_path(sets: &[OrdinalSet]) -> Option<&str> {
     let path = |set: &'_ OrdinalSet| match set {
         OrdinalSet::Equal(leaf) => Some(Arc::clone(&leaf.of)),

@@ -1,5 +1,5 @@
 //! The candidates of several buckets of one partition in one order: a k-way merge of bucket
-//! scans, whose items are looked up in batches.
+//! scans, whose items are loaded in batches (late materialisation).
 
 use std::cmp::Ordering;
 use std::collections::{BinaryHeap, VecDeque};
@@ -12,17 +12,17 @@ use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
 use crate::record::Item;
 
-/// An item that a query may be about.
+/// An item that may match the query.
 #[derive(Debug)]
 pub(super) struct Candidate {
     pub(super) position: Bytes,
-    /// None if it turned out to have expired, or to be outside of what is asked for.
+    /// `None` if it turned out to have expired, or to be outside the query's scope.
     pub(super) item: Option<Item>,
-    /// What the merge had read when it came to this candidate and no further.
+    /// What the merge had read when it reached this candidate and no further.
     pub(super) stats: ScanStats,
 }
 
-/// Scans side by side.
+/// Bucket scans that are merged.
 pub(super) struct BucketMerge<'v> {
     view: &'v dyn View,
     scans: Vec<BucketScan<'v>>,
@@ -72,8 +72,8 @@ impl<'v> BucketMerge<'v> {
         Ok(())
     }
 
-    /// Appends the next candidates, `limit` at most; none when there are no more. Says to the
-    /// stopwatch what going along these scans counts as.
+    /// Appends the next candidates, `limit` at most; none when there are no more. Reports
+    /// to the stopwatch which activity advancing these scans counts as.
     pub(super) fn next_batch(
         &mut self,
         limit: usize,
@@ -104,7 +104,13 @@ impl<'v> BucketMerge<'v> {
         Ok(())
     }
 
-    /// Leaves out those whose positions begin so, if they are what comes next.
+    /// The position of the next candidate, which is not loaded yet.
+    pub(super) fn peek(&mut self) -> Result<Option<&Bytes>, PartitionError> {
+        self.open()?;
+        Ok(self.heads.peek().map(|head| &head.entry.position))
+    }
+
+    /// Skips candidates whose positions have this prefix, if they come next.
     pub(super) fn skip(&mut self, beginning: &[u8]) -> Result<(), PartitionError> {
         while let Some(head) = self.heads.peek()
             && head.entry.position.starts_with(beginning)
@@ -119,8 +125,8 @@ impl<'v> BucketMerge<'v> {
         Ok(())
     }
 
-    /// Counts the next ones, `limit` at most, looking into no item where entries tell
-    /// enough; `None` when there are no more. Instead of `next_batch`, not besides it.
+    /// Counts the next ones, `limit` at most, loading no item where entries suffice; `None`
+    /// when there are no more. Instead of `next_batch`, not besides it.
     pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, PartitionError> {
         let Some(scan) = self.scans.get_mut(self.counted) else { return Ok(None) };
         let (count, is_all) = scan.count(limit)?;
@@ -146,7 +152,7 @@ impl<'v> BucketMerge<'v> {
     }
 }
 
-/// The heap gives the greatest first: the one that comes next is it.
+/// The heap is a max-heap: the one that comes next is the greatest.
 impl Ord for Head {
     fn cmp(&self, other: &Head) -> Ordering {
         let order = self.entry.position.cmp(&other.entry.position);

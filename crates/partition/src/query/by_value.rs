@@ -1,21 +1,20 @@
-//! Choosing an index for rows that are told apart by values: groups, and rows that are all
-//! different.
+//! Choosing an index for rows that are distinguished by values: groups and distinct rows.
 //!
-//! Along an index such rows are whole when the next value comes, so a page looks at no more
-//! items than those of its rows, and looks each of them up. Without it, all items are
+//! Along an index such a row is complete when the next value comes, so a page reads no more
+//! items than those of its rows, but looks each of them up. Without it, all items are
 //! scanned.
 
-use query::{Bound, Order, Requirement, ValueKey};
+use query::{Bound, Order, Predicate, ValueKey};
 
 use super::planner::{IndexMatch, LOOKUP_FACTOR, OrderedIndex, Planner, SORT_ITEMS_MAX};
 use crate::command::PartitionError;
 
-/// Values that are counted to find out whether all of them are wanted, at most: more than a
-/// page has rows.
+/// Upper bound of the values that are counted to find out whether all of them are needed:
+/// more than a page has rows.
 const VALUES_MAX: u64 = 2_000;
 
 impl Planner<'_> {
-    /// The index to walk, unless it costs less to look at everything.
+    /// The index to scan, unless a full scan costs less.
     pub(super) fn by_value(
         &self,
         bound: &Bound,
@@ -29,16 +28,15 @@ impl Planner<'_> {
         let Some(served) = self.value_order(&values, bound)? else { return Ok(None) };
         let leads_past_others =
             !served.begun && self.statistics.is_narrow() && self.is_small(items)?;
-        // Of each value one item is looked at, if that one is all it takes to know its row.
+        // A skip scan: of each value one item is loaded, if that one determines its row.
         let jumps = !bound.is_aggregated()
             && served.order.width() == values.len()
-            && bound.filter().requirement == Requirement::Anything;
+            && bound.filter().predicate == Predicate::Anything;
         let is_worth = !leads_past_others && (jumps || self.has_more_values(&served)?);
         Ok(is_worth.then_some(served))
     }
 
-    /// Whether all that is asked about is no more than what a full page looks at anyway, or
-    /// few.
+    /// Whether the query's items are few, or no more than what a full page reads anyway.
     fn is_little(&self, items: u64, found: Option<&IndexMatch>) -> Result<bool, PartitionError> {
         if items <= self.statistics.rows().saturating_mul(LOOKUP_FACTOR) {
             return Ok(true);
@@ -47,8 +45,8 @@ impl Planner<'_> {
         Ok(self.members(&found.set, SORT_ITEMS_MAX)? < SORT_ITEMS_MAX)
     }
 
-    /// Whether an index has more values than there are rows wanted. Where all of them are
-    /// wanted, so are all items.
+    /// Whether an index has more values than the rows that are needed. If all values are
+    /// needed, so are all items.
     fn has_more_values(&self, served: &OrderedIndex) -> Result<bool, PartitionError> {
         let most = self.statistics.rows().saturating_add(1);
         Ok(most <= VALUES_MAX
@@ -83,9 +81,9 @@ impl Planner<'_> {
     }
 }
 
-/// The values by which rows are told apart, if items with the same ones make the same rows.
+/// The values that distinguish rows, if items with the same values make the same rows.
 fn value_keys(bound: &Bound) -> Option<Vec<ValueKey>> {
-    // Several groups may give one row.
+    // Several groups may make one row.
     let is_told = !(bound.is_distinct() && bound.is_aggregated());
     let values = bound.value_order().filter(|_| is_told && !bound.gathers_documents())?;
     values.first()?.path.as_ref()?;

@@ -1,12 +1,14 @@
 //! The candidates of a query in one partition, scan group after scan group.
 //!
 //! Where candidates come in the order of the query, all buckets are one group and their
-//! candidates are merged. Otherwise each bucket is a group, so that no more of them are read
-//! than are needed; only what a cursor was in the middle of is one group, though its bucket
-//! may have been replaced by several since.
+//! candidates are merged. Otherwise each bucket is a group, so that no more of them are
+//! read than needed; only the part that a cursor was in the middle of is one group, though
+//! its bucket may have been replaced by several since.
 
 use std::collections::VecDeque;
+use std::rc::Rc;
 
+use bytes::Bytes;
 use model::epk::EpkRange;
 
 use super::access::AccessPath;
@@ -16,13 +18,25 @@ use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
 use super::snapshot::{Snapshot, overlapping};
 use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
-use crate::setup::Bucket;
+use crate::config::Bucket;
 
 /// Items that are looked up together, at most.
 const BATCH_MAX: usize = 64;
 
 /// Items that are taken together where they need not be looked up.
 const ITEMS_BATCH: usize = 16;
+
+impl AccessPath {
+    /// The activity that advancing it counts as: a full scan reads items at once.
+    fn finding(&self) -> Activity {
+        match self {
+            AccessPath::Items => Activity::Loading,
+            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
+                Activity::Finding
+            }
+        }
+    }
+}
 
 /// A part of the ring whose candidates come in one order.
 struct ScanGroup {
@@ -32,53 +46,51 @@ struct ScanGroup {
     is_resumed: bool,
 }
 
-/// What a group has of one bucket.
+/// A group's part of one bucket.
 struct BucketRange {
     bucket: Bucket,
     within: Vec<EpkRange>,
 }
 
-/// Goes through all candidates from where the query starts.
+/// A cursor over all candidates from the query's start positions on.
 pub(super) struct Candidates<'p> {
     snapshot: &'p Snapshot,
     query: &'p PartitionQuery,
-    watch: &'p Stopwatch<'p>,
+    watch: Rc<Stopwatch<'p>>,
     groups: std::vec::IntoIter<ScanGroup>,
     merge: BucketMerge<'p>,
-    /// Looked up and not given yet.
+    /// Loaded and not returned yet.
     ahead: VecDeque<Candidate>,
-    /// Given, and then given back.
+    /// Returned, and then put back.
     peeked: Option<Candidate>,
     batch: usize,
     /// The groups that were begun.
     pub(super) begun: Vec<EpkRange>,
-    /// How many there were so far.
+    /// Number of candidates so far.
     pub(super) scanned: u64,
-    /// What the groups before the current one took.
+    /// What was read for the groups before the current one.
     done: ScanStats,
-    /// What was read up to the last candidate that was given.
+    /// What was read up to the last candidate that was returned.
     stats: ScanStats,
     /// What was read before the first candidate.
     pub(super) opening: ScanStats,
 }
 
 impl<'p> Candidates<'p> {
-    /// `rows` is how many are wanted, about.
     pub(super) fn new(
         snapshot: &'p Snapshot,
         query: &'p PartitionQuery,
-        watch: &'p Stopwatch<'p>,
-        rows: usize,
+        watch: &Rc<Stopwatch<'p>>,
     ) -> Candidates<'p> {
         let batch = match query.path {
-            // Items are read on the way: nothing is looked up for nothing.
+            // The scan reads items at once, so no lookup is wasted.
             AccessPath::Nothing | AccessPath::Items => ITEMS_BATCH,
-            AccessPath::Entries { .. } | AccessPath::Set(_) => rows.clamp(1, BATCH_MAX),
+            AccessPath::Entries { .. } | AccessPath::Set(_) => BATCH_MAX,
         };
         Candidates {
             snapshot,
             query,
-            watch,
+            watch: Rc::clone(watch),
             groups: groups(snapshot, query).into_iter(),
             merge: BucketMerge::new(snapshot.view(), Vec::new(), false),
             ahead: VecDeque::new(),
@@ -102,7 +114,7 @@ impl<'p> Candidates<'p> {
                 self.stats = candidate.stats;
                 return Ok(Some(candidate));
             }
-            let watch = (self.watch, self.activity());
+            let watch = (&*self.watch, self.query.path.finding());
             self.merge.next_batch(self.batch, watch, &mut self.ahead)?;
             if self.ahead.is_empty() && !self.next_group()? {
                 return Ok(None);
@@ -110,7 +122,21 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// The next candidate, if its position begins like this.
+    /// The position of the next candidate, which need not be looked up for that.
+    pub(super) fn position(&mut self) -> Result<Option<Bytes>, PartitionError> {
+        if let Some(next) = self.peeked.as_ref().or(self.ahead.front()) {
+            return Ok(Some(next.position.clone()));
+        }
+        loop {
+            let (merge, activity) = (&mut self.merge, self.query.path.finding());
+            let next = self.watch.measure(activity, || merge.peek().map(|next| next.cloned()))?;
+            if next.is_some() || !self.next_group()? {
+                return Ok(next);
+            }
+        }
+    }
+
+    /// The next candidate, if its position has this prefix.
     pub(super) fn next_like(&mut self, shared: &[u8]) -> Result<Option<Candidate>, PartitionError> {
         match self.next()? {
             Some(next) if next.position.starts_with(shared) => Ok(Some(next)),
@@ -121,7 +147,7 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// Leaves out those whose positions begin like this, if they are what comes next.
+    /// Skips candidates whose positions have this prefix, if they come next.
     pub(super) fn skip(&mut self, shared: &[u8]) -> Result<(), PartitionError> {
         self.peeked.take_if(|next| next.position.starts_with(shared));
         self.ahead.retain(|next| !next.position.starts_with(shared));
@@ -133,7 +159,7 @@ impl<'p> Candidates<'p> {
         skipped
     }
 
-    /// Whether there is another item, among the next few candidates at least.
+    /// Whether there is another item, among the next few candidates at least (look-ahead).
     pub(super) fn has_more(&mut self, looked_at: u64) -> Result<bool, PartitionError> {
         for _ in 0..looked_at {
             self.peeked = self.next()?;
@@ -146,8 +172,8 @@ impl<'p> Candidates<'p> {
         Ok(true)
     }
 
-    /// Counts the next ones, `limit` at most, without looking into items as far as
-    /// entries tell; `None` when there are no more.
+    /// Counts the next ones, `limit` at most, without loading items as far as entries
+    /// suffice; `None` when there are no more.
     pub(super) fn count(&mut self, limit: u64) -> Result<Option<u64>, PartitionError> {
         loop {
             let merge = &mut self.merge;
@@ -161,25 +187,17 @@ impl<'p> Candidates<'p> {
         }
     }
 
-    /// What was read so far, without what was only looked up ahead.
+    /// What was read so far, without what was only loaded ahead.
     pub(super) fn stats(&self) -> ScanStats {
         let mut sum = self.done;
         sum += self.stats;
         sum
     }
 
-    /// Looks up no more than one at a time.
-    pub(super) fn one_by_one(&mut self) {
-        self.batch = 1;
-    }
-
-    /// What going on counts as: without an index, items are read on the way.
-    fn activity(&self) -> Activity {
-        match self.query.path {
-            AccessPath::Items => Activity::Loading,
-            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
-                Activity::Finding
-            }
+    /// Loads about as many at a time as are wanted.
+    pub(super) fn expect(&mut self, wanted: u64) {
+        if !matches!(self.query.path, AccessPath::Nothing | AccessPath::Items) {
+            self.batch = usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, BATCH_MAX);
         }
     }
 
@@ -195,8 +213,8 @@ impl<'p> Candidates<'p> {
         for BucketRange { bucket, within } in &group.buckets {
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let scope = ScanScope { within, ordinals, prefix };
-            let (from, setup) = ((view, query.now), self.snapshot.reader().shared_setup());
-            scans.push(BucketScan::open(from, setup, bucket, &query.path, &scope, starts)?);
+            let (from, config) = ((view, query.now), self.snapshot.reader().shared_config());
+            scans.push(BucketScan::open(from, config, bucket, &query.path, &scope, starts)?);
         }
         self.merge = BucketMerge::new(view, scans, query.path.is_backwards());
         if self.begun.is_empty() && query.along.is_some() {

@@ -1,7 +1,7 @@
-//! What partitions are asked and answer, as bytes.
+//! Queries to partitions and their answers as bytes.
 //!
-//! Both sides are of one version: this is no format that anything keeps. It is what a
-//! partition in another process would be sent, and what shows that nothing else is needed.
+//! Both sides are of the same version: this is not a persistent format. It is what a
+//! partition in another process would be sent, and shows that nothing else is needed.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -24,7 +24,7 @@ use super::scan::{ScanStart, ScanStats};
 use super::snapshot::StatisticsQuery;
 
 impl PartitionQuery {
-    /// None if the query has no text that could be sent.
+    /// `None` if the query has no text that could be sent.
     #[must_use]
     pub fn to_bytes(&self) -> Option<Vec<u8>> {
         let mut out = Vec::new();
@@ -35,7 +35,7 @@ impl PartitionQuery {
         put_task(out_mut, self.task);
         put_path(out_mut, &self.path);
         put_option(out_mut, self.along.as_ref(), |out, along| along.encode(out));
-        put_list(out_mut, &[self.exact, self.by_value, self.is_timed], put_bool);
+        put_list(out_mut, &[self.covers_filter, self.by_value, self.is_timed], put_bool);
         put_list(out_mut, &self.order, put_bool);
         put_list(out_mut, &self.within, put_range);
         put_number(out_mut, self.ordinals.start);
@@ -52,7 +52,7 @@ impl PartitionQuery {
         Some(out)
     }
 
-    /// `container` is what queries may know of the container.
+    /// `container` is what queries may know about the container.
     #[must_use]
     pub fn from_bytes(mut input: &[u8], container: &Context) -> Option<PartitionQuery> {
         let input = &mut input;
@@ -60,7 +60,7 @@ impl PartitionQuery {
         let (task, path) = (task(input)?, path(input)?);
         let along = option(input, EntryOrder::decode)?;
         let flags = list(input, flag)?;
-        let [exact, by_value, is_timed] = flags.as_slice() else { return None };
+        let [covers_filter, by_value, is_timed] = flags.as_slice() else { return None };
         let (order, within) = (list(input, flag)?, list(input, range)?);
         let ordinals = number(input)?..number(input)?;
         let prefix = option(input, |input| PartitionKey::parse_json(&text(input)?).ok())?;
@@ -73,7 +73,7 @@ impl PartitionQuery {
             task,
             path,
             along,
-            exact: *exact,
+            covers_filter: *covers_filter,
             order,
             by_value: *by_value,
             within,
@@ -393,7 +393,7 @@ fn start(input: &mut &[u8]) -> Option<ScanStart> {
 }
 
 fn put_point(out: &mut Vec<u8>, point: &Point) {
-    put_bytes(out, &point.place);
+    put_bytes(out, &point.sort_key);
     put_bool(out, &point.past);
     put_option(out, point.given.as_ref(), |out, given| {
         put_number(out, u64::from(given.rows));
@@ -404,7 +404,7 @@ fn put_point(out: &mut Vec<u8>, point: &Point) {
 fn point(input: &mut &[u8]) -> Option<Point> {
     let word = |input: &mut &[u8]| u32::try_from(number(input)?).ok();
     Some(Point {
-        place: bytes(input)?.to_vec(),
+        sort_key: bytes(input)?.to_vec(),
         past: flag(input)?,
         given: option(input, |input| {
             Some(Given { rows: word(input)?, marks: list(input, word)? })
@@ -471,14 +471,14 @@ fn stats(input: &mut &[u8]) -> Option<ScanStats> {
 }
 
 fn put_row(out: &mut Vec<u8>, row: &OutputRow) {
-    put_bytes(out, &row.place);
+    put_bytes(out, &row.sort_key);
     put_bytes(out, row.text.as_bytes());
     put_bytes(out, row.identity.as_bytes());
 }
 
 fn row(input: &mut &[u8]) -> Option<OutputRow> {
-    let place = bytes(input)?.to_vec();
-    Some(OutputRow { place, text: text(input)?, identity: text(input)? })
+    let sort_key = bytes(input)?.to_vec();
+    Some(OutputRow { sort_key, text: text(input)?, identity: text(input)? })
 }
 
 fn put_step(out: &mut Vec<u8>, step: &ScanStep) {

@@ -1,28 +1,28 @@
-//! Conditions that one composite index answers together: values of its first paths, and a
-//! range of the next one or an order by it.
+//! Predicates that one composite index satisfies together: equality on its leading paths,
+//! and a range of the next one or an order by it.
 
 use std::ops::Bound as Edge;
 use std::sync::Arc;
 
 use index::{CompositeIndex, EntryOrder, EntryRange, IndexPlan, Next};
 use model::json::Value;
-use query::{Comparison, Composite, Indexed as _, Requirement};
+use query::{Comparison, Composite, Indexed as _, Predicate};
 
 use super::access::IndexRange;
 use super::indexes::Indexes;
 
-/// The part of a composite index that conditions ask for.
+/// The key range of a composite index that satisfies the predicates.
 pub(super) struct Slice {
     pub(super) leaf: IndexRange,
-    /// How many paths have a value.
+    /// Number of paths with equality.
     pub(super) equal: usize,
-    /// How many conditions are answered.
+    /// Number of predicates that are satisfied.
     pub(super) conditions: usize,
     /// Whether all paths have a value, so that its entries are in the order of ordinals.
     pub(super) is_point: bool,
 }
 
-/// A composite index and the values that conditions give to its first paths.
+/// A composite index and the values that predicates give to its leading paths.
 struct Given<'r> {
     plan: &'r IndexPlan,
     index: CompositeIndex,
@@ -31,8 +31,8 @@ struct Given<'r> {
     values: Vec<&'r Value>,
 }
 
-/// The slice that answers most of the conditions, which must hold all together.
-pub(super) fn widest(indexes: Indexes<'_>, parts: &[Requirement]) -> Option<Slice> {
+/// The slice that satisfies most of the conjuncts.
+pub(super) fn widest(indexes: Indexes<'_>, parts: &[Predicate]) -> Option<Slice> {
     let composites = indexes.composites();
     let slices = composites.iter().filter_map(|of| Given::by(indexes, of, parts)?.slice(parts));
     slices.reduce(|best, slice| if slice.conditions > best.conditions { slice } else { best })
@@ -42,15 +42,15 @@ pub(super) fn widest(indexes: Indexes<'_>, parts: &[Requirement]) -> Option<Slic
 /// the path alone are. Items without a value there are in them.
 pub(super) fn in_order_of(
     indexes: Indexes<'_>,
-    parts: &[Requirement],
+    parts: &[Predicate],
     names: &[&str],
 ) -> Vec<(IndexRange, EntryOrder)> {
     let composites = indexes.composites();
     let in_order = |of: &Composite| {
         let given = Given::by(indexes, of, parts)?;
         let (last, descends) = given.order.get(given.values.len())?;
-        // An index that begins descending is kept the other way round. Read backwards, a
-        // descending path would ascend, but ordinals would not.
+        // An index that begins with a descending path is stored in reverse. Read backwards,
+        // a descending path would ascend, but ordinals would not.
         let ascends = *descends == given.index.backwards;
         if last != names || given.order.len() != given.values.len() + 1 || !ascends {
             return None;
@@ -65,19 +65,19 @@ pub(super) fn in_order_of(
 }
 
 impl<'r> Given<'r> {
-    fn by(indexes: Indexes<'r>, of: &'r Composite, parts: &'r [Requirement]) -> Option<Given<'r>> {
+    fn by(indexes: Indexes<'r>, of: &'r Composite, parts: &'r [Predicate]) -> Option<Given<'r>> {
         let order: Vec<(Vec<&str>, bool)> = of
             .iter()
             .map(|(names, way)| (names.iter().map(String::as_str).collect(), *way))
             .collect();
         let values: Vec<&Value> =
             order.iter().map_while(|(names, _)| value_at(parts, names)).collect();
-        let plan = indexes.setup.plans.values().next_back().filter(|_| !values.is_empty())?;
+        let plan = indexes.config.plans.values().next_back().filter(|_| !values.is_empty())?;
         let index = plan.composite_index(&order)?;
         Some(Given { plan, index, order, values })
     }
 
-    fn slice(&self, parts: &[Requirement]) -> Option<Slice> {
+    fn slice(&self, parts: &[Predicate]) -> Option<Slice> {
         let equal = self.values.len();
         let Some((names, _)) = self.order.get(equal) else {
             let leaf = self.leaf(None)?;
@@ -101,21 +101,21 @@ impl<'r> Given<'r> {
     }
 }
 
-/// The paths of an order, in words.
+/// The paths of an order, as text.
 pub(super) fn described(order: &[(Vec<&str>, bool)]) -> Arc<str> {
     let paths: Vec<String> =
         order.iter().map(|(names, _)| format!("/{}", names.join("/"))).collect();
     paths.join(", ").into()
 }
 
-/// The value that conditions give to a place.
-pub(super) fn value_at<'r>(parts: &'r [Requirement], names: &[&str]) -> Option<&'r Value> {
+/// The value that predicates give to a path.
+pub(super) fn value_at<'r>(parts: &'r [Predicate], names: &[&str]) -> Option<&'r Value> {
     comparisons_at(parts, names)
         .find_map(|(comparison, value)| (comparison == Comparison::Equal).then_some(value))
 }
 
-/// The first lower and the first upper bound that conditions give to a place.
-fn bounds_at<'r>(parts: &'r [Requirement], names: &[&str]) -> (Edge<&'r Value>, Edge<&'r Value>) {
+/// The first lower and the first upper bound that predicates give to a path.
+fn bounds_at<'r>(parts: &'r [Predicate], names: &[&str]) -> (Edge<&'r Value>, Edge<&'r Value>) {
     let (mut lower, mut upper) = (Edge::Unbounded, Edge::Unbounded);
     for (comparison, value) in comparisons_at(parts, names) {
         let (edge, at) = match comparison {
@@ -133,11 +133,11 @@ fn bounds_at<'r>(parts: &'r [Requirement], names: &[&str]) -> (Edge<&'r Value>, 
 }
 
 fn comparisons_at<'r>(
-    parts: &'r [Requirement],
+    parts: &'r [Predicate],
     names: &[&str],
 ) -> impl Iterator<Item = (Comparison, &'r Value)> {
     parts.iter().filter_map(move |part| {
-        let Requirement::Compare { path, comparison, value } = part else { return None };
+        let Predicate::Compare { path, comparison, value } = part else { return None };
         (path.names().as_deref() == Some(names)).then_some((*comparison, value))
     })
 }

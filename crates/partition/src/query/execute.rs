@@ -1,42 +1,44 @@
-//! Runs a query over the buckets of one partition.
+//! Executes a query over the buckets of one partition.
 //!
-//! Candidates come one after the other along the access path, at a pace that lets other
-//! queries run, and a run of the query makes rows of each. What becomes of the rows is one of
-//! few tasks: they are given as they come, in scan order or along an index of the order
-//! (`steps.rs`); the first ones in an order are kept in a heap, distinct ones in a map, groups
-//! in the run itself (`whole.rs`).
+//! Candidates come one after the other along the access path, in time slices that let other
+//! queries run, and a run of the query makes rows of each. There are few tasks for the
+//! rows: they are returned as they come, in scan order or along an index of the order
+//! (`steps.rs`); the first ones in an order are kept in a top-N heap, distinct ones in a
+//! map, groups in the run itself (`whole.rs`).
 
 mod steps;
 mod whole;
 
-pub use steps::POSITION_BYTES_MAX;
+pub use steps::{OpenScan, POSITION_BYTES_MAX, StepPosition};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
-use index::{encode_order, encode_ordinal, values_place};
-use model::position::Ordinal;
+use index::{encode_order, encode_ordinal, encode_sort_values};
+use model::position::{Lsn, Ordinal};
 use query::{Ledger, PartialGroups, QueryError, Row, Run, STEPS_MAX};
 
 use super::bucket_merge::Candidate;
 use super::candidates::Candidates;
 use super::request::{
-    ExecuteError, OutputRow, Pace, PartialPage, PartitionQuery, ScanEnd, ScanTimes, Task,
+    ExecuteError, OutputRow, PartialPage, PartitionQuery, ScanEnd, ScanTimes, Task, TimeSlice,
 };
+use super::scan::ScanStats;
 use super::snapshot::Snapshot;
 use super::stopwatch::{Activity, Stopwatch};
 use crate::record::Item;
 
-/// Candidates between two looks at the clock, and steps: a hundredth of a second.
+/// Candidates, and evaluation steps, between two checks of the clock: a hundredth of a
+/// second.
 const PACE_CANDIDATES: u64 = 16;
 const PACE_STEPS: usize = STEPS_MAX / 100;
 
 /// Steps of a query that cannot stop half-way. It is stopped by the clock long before.
 pub const LONG_STEPS_MAX: usize = STEPS_MAX * 1_000;
 
-/// Whether whoever takes rows wants more.
+/// Whether the consumer of rows wants more.
 type Flow = Result<ControlFlow<()>, QueryError>;
 
 const MORE: Flow = Ok(ControlFlow::Continue(()));
@@ -45,47 +47,15 @@ const MORE: Flow = Ok(ControlFlow::Continue(()));
 pub(super) fn execute(
     snapshot: &Snapshot,
     query: &PartitionQuery,
-    pace: &dyn Pace,
+    slice: &dyn TimeSlice,
     ledger: &Rc<Ledger>,
 ) -> Result<PartialPage, ExecuteError> {
-    let watch = Stopwatch::new(pace, query.is_timed);
-    let rows = match query.task {
-        Task::Scan | Task::Values => usize::try_from(query.budget.skip)
-            .unwrap_or(usize::MAX)
-            .saturating_add(query.budget.rows),
-        Task::TopRows { .. } | Task::Distinct { .. } | Task::Aggregate | Task::Documents => {
-            usize::MAX
-        }
-    };
-    let candidates = Candidates::new(snapshot, query, &watch, rows.saturating_add(1));
-    let executor = Executor {
-        query,
-        candidates,
-        ledger: Rc::clone(ledger),
-        pace,
-        watch: &watch,
-        paced_at: usize::MAX,
-        told: 0,
-    };
-    let empty = PartialPage {
-        lsn: snapshot.lsn(),
-        groups: Vec::new(),
-        steps: Vec::new(),
-        rows: Vec::new(),
-        among: Vec::new(),
-        aggregate: PartialGroups::default(),
-        documents: Vec::new(),
-        opening: Default::default(),
-        stats: Default::default(),
-        candidates: 0,
-        progress: query.budget.progress,
-        evaluated: 0,
-        end: ScanEnd::Exhausted,
-        times: ScanTimes::default(),
-    };
+    let executor = Executor::new(snapshot, query, slice, ledger);
+    let (empty, watch) = (executor.empty_page(), Rc::clone(&executor.watch));
     let page = match query.task {
-        Task::Scan => executor.scan(empty),
-        Task::Values => executor.values(empty),
+        Task::Scan | Task::Values => {
+            return OpenScan::of(executor).next_page(query.budget.candidates);
+        }
         Task::TopRows { rows } => executor.top_rows(empty, rows),
         Task::Distinct { rows, enough } => executor.distinct(empty, rows, enough),
         Task::Aggregate => executor.aggregate(empty),
@@ -96,26 +66,65 @@ pub(super) fn execute(
 
 /// Makes rows of candidates.
 struct Executor<'p> {
+    lsn: Lsn,
     query: &'p PartitionQuery,
     candidates: Candidates<'p>,
-    /// What is kept in memory.
+    /// Counts the memory that is kept.
     ledger: Rc<Ledger>,
-    pace: &'p dyn Pace,
-    watch: &'p Stopwatch<'p>,
-    /// Steps that were left at the last look at the clock.
+    slice: &'p dyn TimeSlice,
+    watch: Rc<Stopwatch<'p>>,
+    /// Evaluation steps that were left at the last check of the clock.
     paced_at: usize,
-    /// Candidates of the steps so far.
+    /// Candidates that the steps so far account for.
     told: u64,
 }
 
 impl<'p> Executor<'p> {
-    /// A run of the query that may take so many steps.
+    fn new(
+        snapshot: &'p Snapshot,
+        query: &'p PartitionQuery,
+        slice: &'p dyn TimeSlice,
+        ledger: &Rc<Ledger>,
+    ) -> Executor<'p> {
+        let watch = Rc::new(Stopwatch::new(slice, query.is_timed));
+        Executor {
+            lsn: snapshot.lsn(),
+            query,
+            candidates: Candidates::new(snapshot, query, &watch),
+            ledger: Rc::clone(ledger),
+            slice,
+            watch,
+            paced_at: usize::MAX,
+            told: 0,
+        }
+    }
+
+    fn empty_page(&self) -> PartialPage {
+        PartialPage {
+            lsn: self.lsn,
+            groups: Vec::new(),
+            steps: Vec::new(),
+            rows: Vec::new(),
+            among: Vec::new(),
+            aggregate: PartialGroups::default(),
+            documents: Vec::new(),
+            opening: ScanStats::default(),
+            stats: ScanStats::default(),
+            candidates: 0,
+            progress: self.query.budget.progress,
+            evaluated: 0,
+            end: ScanEnd::Exhausted,
+            times: ScanTimes::default(),
+        }
+    }
+
+    /// A run of the query that may take this many evaluation steps.
     fn run(&self, steps: usize) -> Run<'p> {
-        let part = (self.query.part, self.pace.watch());
+        let part = (self.query.part, self.slice.watch());
         Run::of_part(&self.query.bound, steps, Rc::clone(&self.ledger), part)
     }
 
-    /// The page with what the candidates took.
+    /// The page, completed by what was read for the candidates.
     fn finished(&self, page: PartialPage, end: ScanEnd) -> PartialPage {
         PartialPage {
             groups: self.candidates.begun.clone(),
@@ -127,8 +136,8 @@ impl<'p> Executor<'p> {
         }
     }
 
-    /// Gives the rows of all items to `keep`, with their places in the order, for as long as
-    /// it wants more.
+    /// Passes the rows of all items to `keep`, with their sort keys, for as long as it
+    /// wants more.
     fn each_row(
         &mut self,
         run: &mut Run<'_>,
@@ -147,12 +156,12 @@ impl<'p> Executor<'p> {
         Ok(())
     }
 
-    /// Lets others run every now and then, where everything has to be looked at.
+    /// Yields to other queries now and then, where everything has to be scanned.
     fn keep_pace(&mut self, run: &Run<'_>) -> Result<(), ExecuteError> {
-        if self.is_time_to_look(run) { self.pace.go_on_to_the_end() } else { Ok(()) }
+        if self.is_time_to_look(run) { self.slice.go_on_to_the_end() } else { Ok(()) }
     }
 
-    /// Whether enough was done since the last look at the clock.
+    /// Whether it is time to check the clock.
     fn is_time_to_look(&mut self, run: &Run<'_>) -> bool {
         let left = run.steps_left();
         let many_steps = self.paced_at.saturating_sub(left) >= PACE_STEPS;
@@ -163,7 +172,7 @@ impl<'p> Executor<'p> {
         is_time
     }
 
-    /// The rows of all items whose positions begin so, sorted.
+    /// The rows of all items whose positions have this prefix, sorted.
     fn rows_like(
         &mut self,
         run: &mut Run<'_>,
@@ -174,13 +183,13 @@ impl<'p> Executor<'p> {
         while let Some(Candidate { item, .. }) = next {
             let mut sink = |row| kept.add(row).map(ControlFlow::Continue);
             self.make(run, item.as_ref(), &mut sink)?;
-            self.pace.go_on_to_the_end()?;
+            self.slice.go_on_to_the_end()?;
             next = self.candidates.next_like(shared)?;
         }
         Ok(kept.sorted())
     }
 
-    /// The groups of all items whose positions begin so.
+    /// The groups of all items whose positions have this prefix.
     fn groups_like(
         &mut self,
         run: &mut Run<'_>,
@@ -198,8 +207,8 @@ impl<'p> Executor<'p> {
         Ok(run.take_partial())
     }
 
-    /// The rows of all items whose positions begin so, as far as they differ. If there can be
-    /// only one, it is looked for no further than to the first item that has it.
+    /// The distinct rows of all items whose positions have this prefix. If there can be
+    /// only one, the search ends at the first item that has it (early termination).
     fn distinct_like(
         &mut self,
         run: &mut Run<'_>,
@@ -209,8 +218,8 @@ impl<'p> Executor<'p> {
         let (mut rows, mut next, ledger) = (BTreeMap::new(), Some(first), Rc::clone(&self.ledger));
         while let Some(Candidate { item, .. }) = next {
             self.make(run, item.as_ref(), &mut |row| {
-                // Texts of what is equal may differ.
-                if let Entry::Vacant(place) = rows.entry(row.place.clone()) {
+                // Equal rows may differ in their text.
+                if let Entry::Vacant(place) = rows.entry(row.sort_key.clone()) {
                     ledger.keep(row.footprint())?;
                     place.insert(row);
                 }
@@ -226,7 +235,7 @@ impl<'p> Executor<'p> {
         Ok(rows.into_values().collect())
     }
 
-    /// Gives the rows of an item to `sink`, with their places if there is an order.
+    /// Passes the rows of an item to `sink`, with their sort keys if there is an order.
     fn make(
         &self,
         run: &mut Run<'_>,
@@ -237,8 +246,8 @@ impl<'p> Executor<'p> {
         let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
         let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
             number += 1;
-            let place = self.place(&row, item.ordinal, number)?;
-            if self.query.points.iter().any(|point| point.is_behind(&place)) {
+            let sort_key = self.sort_key(&row, item.ordinal, number)?;
+            if self.query.points.iter().any(|point| point.is_after(&sort_key)) {
                 return MORE;
             }
             let Some(text) = self.watch.measure(Activity::Writing, || row.text())? else {
@@ -246,13 +255,13 @@ impl<'p> Executor<'p> {
             };
             let compares = is_distinct && !self.query.by_value;
             let identity = if compares { row.identity() } else { String::new() };
-            sink(OutputRow { place, text, identity })
+            sink(OutputRow { sort_key, text, identity })
         })?;
         Ok(())
     }
 
-    /// Where a row of an item belongs.
-    fn place(
+    /// The sort key of an item's row.
+    fn sort_key(
         &self,
         row: &Row<'_, '_>,
         ordinal: Ordinal,
@@ -260,23 +269,23 @@ impl<'p> Executor<'p> {
     ) -> Result<Vec<u8>, QueryError> {
         let PartitionQuery { bound, order, by_value, .. } = self.query;
         if *by_value {
-            return value_place(bound, order, row);
+            return value_sort_key(bound, order, row);
         }
-        let mut place = Vec::new();
+        let mut sort_key = Vec::new();
         if order.is_empty() {
-            return Ok(place);
+            return Ok(sort_key);
         }
         for (key, descends) in row.keys()?.iter().zip(order) {
-            encode_order(key.as_ref(), *descends, &mut place);
+            encode_order(key.as_ref(), *descends, &mut sort_key);
         }
-        encode_ordinal(ordinal.as_u64(), order.first() == Some(&true), &mut place);
-        place.extend(number.to_be_bytes());
-        Ok(place)
+        encode_ordinal(ordinal.as_u64(), order.first() == Some(&true), &mut sort_key);
+        sort_key.extend(number.to_be_bytes());
+        Ok(sort_key)
     }
 }
 
-/// Where a row belongs that is told from others by its values.
-pub fn value_place(
+/// The sort key of a row that is distinguished by its values.
+pub fn value_sort_key(
     bound: &query::Bound,
     order: &[bool],
     row: &Row<'_, '_>,
@@ -284,10 +293,10 @@ pub fn value_place(
     let values = row.values()?;
     let in_order = bound.orders_groups() || !bound.order().is_empty();
     let values = values.iter().map(Option::as_ref).zip(order.iter().copied());
-    Ok(values_place(values, in_order))
+    Ok(encode_sort_values(values, in_order))
 }
 
-/// Rows that are kept to be sorted. What they take is counted until the execution is done.
+/// Rows that are kept for sorting. Their memory is counted until the execution is done.
 struct SortBuffer {
     rows: Vec<OutputRow>,
     ledger: Rc<Ledger>,

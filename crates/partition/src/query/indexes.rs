@@ -1,48 +1,49 @@
-//! What there is an index of, as far as all items that there may be agree.
+//! The indexes that a query can use: those that all possible items agree on.
 //!
-//! While items are being indexed anew, some are indexed by one policy and some by another.
+//! During a backfill after a change of the policy, some items are indexed by one policy and
+//! some by another.
 
 use index::{Absence, IndexedPath};
 use model::policy::{PolicyPathStep, SortOrder};
 use query::{Composite, Indexed, Path};
 
-use crate::setup::Setup;
+use crate::config::PartitionConfig;
 
 #[derive(Clone, Copy)]
 pub(super) struct Indexes<'s> {
-    pub(super) setup: &'s Setup,
+    pub(super) config: &'s PartitionConfig,
 }
 
 impl Indexes<'_> {
-    /// How a place is indexed; none if an item may have no entry for its value there.
+    /// How a path is indexed; `None` if an item may have no entry for its value there.
     pub(super) fn path(self, path: &Path) -> Option<IndexedPath> {
         if !self.could_have(path) {
             return None;
         }
         let steps = steps_of(path)?;
         let found: Option<Vec<IndexedPath>> =
-            self.setup.plans.values().map(|plan| plan.path(&steps)).collect();
+            self.config.plans.values().map(|plan| plan.path(&steps)).collect();
         found?.into_iter().reduce(IndexedPath::and)
     }
 
-    /// How items without a value at a place are found, if all items tell.
+    /// How items without a value at a path are found, if the entries of all items allow it.
     pub(super) fn absence(self, path: &Path) -> Option<Absence> {
         let names = path.names()?;
-        let mut found = self.setup.plans.values().map(|plan| plan.absence(&names));
+        let mut found = self.config.plans.values().map(|plan| plan.absence(&names));
         let first = found.next()??;
         found.all(|other| other.as_ref() == Some(&first)).then_some(first)
     }
 
-    /// How the policy in force indexes a place.
+    /// How the policy in force indexes a path.
     pub(super) fn path_in_force(self, path: &Path) -> Option<IndexedPath> {
-        self.setup.plans.values().next_back()?.path(&steps_of(path)?)
+        self.config.plans.values().next_back()?.path(&steps_of(path)?)
     }
 
-    /// Whether a policy could index a place: computed properties are in no item, and
-    /// some system properties have no entries whatever the policy says.
+    /// Whether a policy could index a path: computed properties are in no item, and some
+    /// system properties have no entries whatever the policy says.
     pub(super) fn could_have(self, path: &Path) -> bool {
         const NEVER: [&str; 3] = ["_rid", "_self", "_attachments"];
-        let computed = self.setup.definition.computed_properties();
+        let computed = self.config.definition.computed_properties();
         let Some(names) = path.names() else { return true };
         names.first().is_some_and(|first| {
             !NEVER.contains(first)
@@ -57,7 +58,7 @@ impl Indexed for Indexes<'_> {
     }
 
     fn composites(&self) -> Vec<Composite> {
-        let policy = self.setup.definition.indexing();
+        let policy = self.config.definition.indexing();
         let composites = policy.composites().iter().map(|paths| -> Composite {
             let part = |part: &model::policy::CompositePath| {
                 (part.path.names().to_vec(), part.order == SortOrder::Descending)
@@ -74,11 +75,11 @@ impl Indexes<'_> {
             .iter()
             .map(|(names, way)| (names.iter().map(String::as_str).collect(), *way))
             .collect();
-        self.setup.plans.values().all(|plan| plan.composite_index(&order).is_some())
+        self.config.plans.values().all(|plan| plan.composite_index(&order).is_some())
     }
 }
 
-/// The steps of a place that is not the item itself.
+/// The steps of a path that is not the item itself.
 fn steps_of(path: &Path) -> Option<Vec<PolicyPathStep>> {
     let step = |step: &query::PathStep| match step {
         query::PathStep::Name(name) => PolicyPathStep::Property(name.clone()),

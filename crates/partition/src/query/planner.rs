@@ -1,10 +1,10 @@
-//! Choosing the way to a query's items.
+//! The planner: chooses the access path of a query.
 //!
-//! What a filter asks of single places is turned into sets of index entries. Sets of
-//! entries with one value are always worth it: they are intersected without being
-//! read to their ends. Ranges may cover nearly everything, so they are tried first,
-//! up to a bound: a *probe*. An order is served by walking along an index, unless the
-//! filter leaves so few items that sorting them costs less.
+//! Predicates of the filter are turned into sets of index entries. Equality sets are always
+//! worth it: they are intersected (zig-zag) without being read to their ends. Ranges may
+//! cover nearly everything, so their selectivity is measured first, up to a bound: a
+//! *probe*. An order is served by scanning along an index, unless the filter leaves so few
+//! items that sorting them costs less.
 
 use std::fmt;
 use std::ops::{Bound as Edge, Range};
@@ -12,7 +12,7 @@ use std::sync::Arc;
 
 use index::{Absence, EntryOrder, EntryRange};
 use model::json::{JsonKind, Value};
-use query::{Bound, Comparison, IndexUse, Order, Path, Requirement};
+use query::{Bound, Comparison, IndexUse, Order, Path, Predicate};
 
 use super::Approach;
 use super::access::{AccessPath, IndexRange, OrdinalSet};
@@ -20,40 +20,39 @@ use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
 use super::set_cursor::with_ordinals;
 use crate::command::PartitionError;
-use crate::setup::Setup;
+use crate::config::PartitionConfig;
 
-/// Items that are rather loaded and sorted than found along the index of the order.
+/// Items up to which loading and sorting is preferred to scanning the index of the order.
 pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
 
-/// Entries that are collected to bring them into the order of ordinals, at most.
+/// Upper bound of the entries that are collected to sort them by ordinal.
 const COLLECT_ENTRIES_MAX: u64 = 10_000;
 
-/// Sets of names that are looked at to find the items without a value, at most. A set takes
-/// as long as looking up an item.
+/// Upper bound of the sets of names that are read to find the items without a value. A set
+/// costs as much as looking up an item.
 const NAMES_MAX: u64 = 1_000;
 
 /// A range that was probed this far counts as wide: half a millisecond.
 const PROBE_MAX: u64 = 1_000;
 
-/// Finding an item through the index takes about so many times as long as meeting it
-/// in a scan.
+/// Cost of finding an item by an index lookup, relative to reading it in a full scan.
 pub(super) const LOOKUP_FACTOR: u64 = 4;
 
-/// How a query's items are found.
+/// The access path of a query, and what it provides.
 #[derive(Clone, Debug)]
 pub struct AccessPlan {
     pub access: AccessPath,
     /// Whether candidates come in the order of the query.
     pub ordered: bool,
-    /// How the entries lie that are walked for an order, if they are.
+    /// The order of the entries that are scanned for an order, if they are.
     pub along: Option<EntryOrder>,
-    /// Whether the filter keeps every candidate, so that it need not be asked.
-    pub exact: bool,
+    /// Whether the access path covers the filter, so that no residual filter is evaluated.
+    pub covers_filter: bool,
     pub usage: IndexUse,
 }
 
 impl AccessPlan {
-    /// What the positions of candidates are positions in.
+    /// The order that positions of candidates refer to.
     #[must_use]
     pub fn order(&self) -> ScanOrder {
         match self.access {
@@ -63,24 +62,24 @@ impl AccessPlan {
         }
     }
 
-    /// How to find items where there are none.
+    /// The plan of a query that no item can match.
     #[must_use]
     pub fn nothing() -> AccessPlan {
         AccessPlan {
             access: AccessPath::Nothing,
             ordered: true,
             along: None,
-            exact: true,
+            covers_filter: true,
             usage: IndexUse::default(),
         }
     }
 }
 
-/// In words, for people and for transcripts.
+/// As text, for operators and for transcripts.
 impl fmt::Display for AccessPlan {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}", self.access)?;
-        if !self.exact {
+        if !self.covers_filter {
             f.write_str(", filter")?;
         }
         if !self.ordered {
@@ -103,7 +102,7 @@ pub enum OrderError {
     Changed,
 }
 
-/// What the positions of candidates are positions in.
+/// The order that positions of candidates refer to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ScanOrder {
     /// Hashed keys and ids.
@@ -113,16 +112,16 @@ pub enum ScanOrder {
     Entries,
 }
 
-/// What whoever asks knows about the items in question.
+/// What the caller knows about the items of a query: the input of cost estimates.
 pub trait Statistics {
-    /// How many entries are in a range; counting may stop at `most`.
+    /// Number of entries in a range; counting may stop at `most`.
     fn entries(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError>;
 
-    /// How many sets of names there are among entries for the names of members; counting
-    /// may stop at `most`.
+    /// Number of sets of names among the entries for the names of members; counting may
+    /// stop at `most`.
     fn sets_of_names(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError>;
 
-    /// How many values there are in a part of an index, of which entries tell so much;
+    /// Number of distinct values in a part of an index, as far as its entries show;
     /// counting may stop at `most`.
     fn values(
         &self,
@@ -131,32 +130,33 @@ pub trait Statistics {
         most: u64,
     ) -> Result<u64, PartitionError>;
 
-    /// How many rows are wanted.
+    /// Number of rows that are wanted.
     fn rows(&self) -> u64;
 
-    /// The ordinals that items in question can have. Where they are of one key, its entries
-    /// are told from most of the others by them.
+    /// The ordinals that matching items can have. Where those belong to one partition key,
+    /// they distinguish its entries from most others.
     fn ordinals(&self) -> &Range<u64>;
 
-    /// Whether only single keys are asked for.
+    /// Whether the query covers single partition keys only.
     fn is_narrow(&self) -> bool;
 
-    /// How many items a scan would meet.
+    /// Number of items that a full scan would read.
     fn items(&self) -> Result<u64, PartitionError>;
 
-    /// How many items the container has around them.
+    /// Number of items that the container has around them.
     fn items_around(&self) -> Result<u64, PartitionError>;
 }
 
-/// Chooses, for all buckets alike. Queries without an order go on the way that they resume.
+/// Chooses the plan, for all buckets alike. Queries without an order keep the access path
+/// that they resume.
 pub(crate) fn plan(
-    setup: &Setup,
+    config: &PartitionConfig,
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
     resume: Option<(ScanOrder, &[u8])>,
 ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
     let counts = bound.counts_documents();
-    let indexes = Indexes { setup };
+    let indexes = Indexes { config };
     let planner = Planner { indexes, statistics, resume, counts };
     let order = bound.order();
     let served = match planner.order(&order, bound)? {
@@ -167,7 +167,7 @@ pub(crate) fn plan(
         access: AccessPath::Items,
         ordered: order.is_empty(),
         along: None,
-        exact: false,
+        covers_filter: false,
         usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
@@ -175,18 +175,19 @@ pub(crate) fn plan(
         return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
     }
     let filter = bound.filter();
-    if filter.requirement == Requirement::Never {
+    if filter.predicate == Predicate::Never {
         return Ok(Ok(AccessPlan {
             access: AccessPath::Nothing,
             ordered: true,
-            exact: true,
+            covers_filter: true,
             ..scan
         }));
     }
-    let scan = AccessPlan { exact: filter.requirement == Requirement::Anything, ..scan };
-    let found = planner.find(&filter.requirement)?;
-    let found = planner.together(filter.requirement.parts()).or(found);
-    let found = found.map(|found| IndexMatch { whole: found.whole && filter.exact, ..found });
+    let scan = AccessPlan { covers_filter: filter.predicate == Predicate::Anything, ..scan };
+    let found = planner.find(&filter.predicate)?;
+    let found = planner.together(filter.predicate.parts()).or(found);
+    let found =
+        found.map(|found| IndexMatch { whole: found.whole && filter.covers_filter, ..found });
     let choice = match (resume, served) {
         (Some((way, _)), _) => planner.as_before(way, found, scan),
         (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
@@ -196,7 +197,7 @@ pub(crate) fn plan(
         },
     };
     let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
-    choice.exact = choice.exact && filter.exact;
+    choice.covers_filter = choice.covers_filter && filter.covers_filter;
     choice.usage = bound.index_use(&indexes);
     Ok(Ok(choice))
 }
@@ -204,9 +205,9 @@ pub(crate) fn plan(
 pub(super) struct Planner<'c> {
     pub(super) indexes: Indexes<'c>,
     pub(super) statistics: &'c dyn Statistics,
-    /// The way of the page before, and a key on it.
+    /// The scan order of the previous page, and a key in it.
     resume: Option<(ScanOrder, &'c [u8])>,
-    /// Whether the query counts items and asks nothing else of them.
+    /// Whether the query only counts items.
     counts: bool,
 }
 
@@ -215,7 +216,7 @@ pub(super) struct OrderedIndex {
     of: Arc<str>,
     pub(super) range: EntryRange,
     backwards: bool,
-    /// Whether only a part of it is read whose first values are given.
+    /// Whether only a part of it is read, whose leading values are given.
     pub(super) begun: bool,
     pub(super) order: EntryOrder,
     /// How to find items without a value, if it has no entries for them.
@@ -225,20 +226,20 @@ pub(super) struct OrderedIndex {
 /// The index that serves an order, if one does.
 pub(super) type OrderServed = Result<Option<OrderedIndex>, OrderError>;
 
-/// A way to what a requirement asks for.
+/// A set of index entries that satisfies a predicate.
 pub(super) struct IndexMatch {
     pub(super) set: OrdinalSet,
-    /// Whether it asks for all of the requirement.
+    /// Whether it satisfies the whole predicate.
     whole: bool,
     /// Whether an item may have several entries in it.
     repeats: bool,
-    /// Whether there is a range in it, of which nobody knows how wide it is.
+    /// Whether it contains a range, whose selectivity is not known.
     ranges: bool,
 }
 
 impl Planner<'_> {
-    /// The index that serves an order. None where there is no order, where it is by
-    /// something that no policy could index, and while items are being indexed anew.
+    /// The index that serves an order. `None` without an order, for an order by something
+    /// that no policy could index, and during a backfill.
     fn order(&self, order: &[Order<'_>], bound: &Bound) -> Result<OrderServed, PartitionError> {
         let names: Option<Vec<(Vec<&str>, bool)>> =
             order.iter().map(|key| Some((key.path.names()?, key.descending))).collect();
@@ -261,7 +262,8 @@ impl Planner<'_> {
         self.along_path(key, bound, required).map(Ok)
     }
 
-    /// Along the entries of one path, all of them or those of items that have a value there.
+    /// Along the entries of one path, all of them or those of items that have a value
+    /// there.
     pub(super) fn along_path(
         &self,
         key: &Order<'_>,
@@ -269,12 +271,12 @@ impl Planner<'_> {
         required: bool,
     ) -> Result<Option<OrderedIndex>, PartitionError> {
         let Some(path) = self.indexes.path(key.path) else { return Ok(None) };
-        let requirement = bound.filter().requirement;
-        if let Some(served) = self.begun_order(key, &requirement) {
+        let predicate = bound.filter().predicate;
+        if let Some(served) = self.begun_order(key, &predicate) {
             return Ok(Some(served));
         }
         let all = if required { path.is_defined() } else { path.all() };
-        let mut range = self.narrowed(all, key.path, &requirement);
+        let mut range = self.narrowed(all, key.path, &predicate);
         let mut absent = None;
         if !path.has_undefined() && range.start == path.all().start {
             absent = self.absent(key.path)?.map(Box::new);
@@ -282,7 +284,7 @@ impl Planner<'_> {
                 return Ok(None);
             }
             // Items that were written under another policy may have entries for a missing
-            // value. They are found with all the others that miss it.
+            // value. They are found together with all others that have none.
             range = range.intersect(&path.is_defined());
         }
         let (of, order) = (key.path.in_policy().into(), path.order());
@@ -291,7 +293,7 @@ impl Planner<'_> {
         Ok(Some(served))
     }
 
-    /// How items without a value are found, if that takes few steps besides those items.
+    /// How items without a value are found, if that costs little besides those items.
     fn absent(&self, path: &Path) -> Result<Option<Absence>, PartitionError> {
         let Some(absence) = self.indexes.absence(path) else { return Ok(None) };
         for object in &absence.objects {
@@ -307,30 +309,31 @@ impl Planner<'_> {
         Ok(Some(absence))
     }
 
-    /// Along a composite index whose last path is that of the order and whose others the
-    /// filter gives.
-    fn begun_order(&self, key: &Order<'_>, requirement: &Requirement) -> Option<OrderedIndex> {
-        let (names, parts) = (key.path.names()?, requirement.parts());
+    /// Along a composite index whose last path is that of the order and whose others have
+    /// values by the filter.
+    fn begun_order(&self, key: &Order<'_>, predicate: &Predicate) -> Option<OrderedIndex> {
+        let (names, parts) = (key.path.names()?, predicate.parts());
         let leaves = composite::in_order_of(self.indexes, parts, &names);
         let (IndexRange { of, range }, order) = leaves.into_iter().next()?;
         let (backwards, absent) = (key.descending, None);
         Some(OrderedIndex { of, range, backwards, begun: true, order, absent })
     }
 
-    /// Along a composite index, or the part of it whose first values the filter gives.
+    /// Along a composite index, or the part of it whose leading values are given by the
+    /// filter.
     pub(super) fn composite_order(
         &self,
         order: &[(Vec<&str>, bool)],
         bound: &Bound,
     ) -> OrderServed {
-        let mut plans = self.indexes.setup.plans.values().rev();
+        let mut plans = self.indexes.config.plans.values().rev();
         let plan = plans.next().ok_or(OrderError::NoComposite)?;
         let index = plan.composite_index(order).ok_or(OrderError::NoComposite)?;
         if !plans.all(|plan| plan.composite_index(order) == Some(index)) {
             return Ok(None);
         }
-        let requirement = bound.filter().requirement;
-        let given = |(names, _): &(Vec<&str>, bool)| value_at(requirement.parts(), names);
+        let predicate = bound.filter().predicate;
+        let given = |(names, _): &(Vec<&str>, bool)| value_at(predicate.parts(), names);
         let values: Vec<&Value> = order.iter().map_while(given).collect();
         let range = plan.composite_range(index, &values);
         let of = described(order);
@@ -339,9 +342,9 @@ impl Planner<'_> {
         Ok(Some(OrderedIndex { of, range, backwards, begun, order, absent }))
     }
 
-    /// The part of a path's entries that the filter leaves, if it is about the path.
-    fn narrowed(&self, all: EntryRange, path: &Path, requirement: &Requirement) -> EntryRange {
-        let about = requirement.parts().iter().filter(|part| part.path() == Some(path));
+    /// The part of a path's entries that satisfies the filter's predicates on the path.
+    fn narrowed(&self, all: EntryRange, path: &Path, predicate: &Predicate) -> EntryRange {
+        let about = predicate.parts().iter().filter(|part| part.path() == Some(path));
         about.fold(all, |range, part| match self.leaf(part) {
             Some(OrdinalSet::Equal(part) | OrdinalSet::Within(part)) => {
                 range.intersect(&part.range)
@@ -350,8 +353,8 @@ impl Planner<'_> {
         })
     }
 
-    /// The same way as before, also where another would be chosen by now. None if it
-    /// is not there any more.
+    /// The access path of the previous page, also where another would be chosen by now.
+    /// `None` if it does not exist any more.
     fn as_before(
         &self,
         way: ScanOrder,
@@ -361,7 +364,7 @@ impl Planner<'_> {
         if way == ScanOrder::Items {
             return Some(scan);
         }
-        let exact = found.as_ref().is_some_and(|found| found.whole);
+        let covers = found.as_ref().is_some_and(|found| found.whole);
         let access = found.map(as_access).filter(|access| match access {
             AccessPath::Set(_) => way == ScanOrder::Ordinals,
             AccessPath::Entries { ranges, .. } => {
@@ -369,10 +372,14 @@ impl Planner<'_> {
             }
             AccessPath::Nothing | AccessPath::Items => false,
         });
-        access.map(|access| AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+        access.map(|access| AccessPlan {
+            covers_filter: covers && access.is_exact(),
+            access,
+            ..scan
+        })
     }
 
-    /// Whether the page before read the entries of this index.
+    /// Whether the previous page scanned the entries of this index.
     fn resumes_along(&self, range: &EntryRange) -> bool {
         let index = range.start.first_chunk::<INDEX_BYTES>();
         self.resume.is_some_and(|(way, key)| {
@@ -380,7 +387,7 @@ impl Planner<'_> {
         })
     }
 
-    /// Whether a way can be gone that the page before may not have gone.
+    /// Whether an access path is compatible with the resume point of the previous page.
     fn is_open(&self, way: ScanOrder, range: &EntryRange) -> bool {
         match self.resume {
             None | Some((ScanOrder::Items, _)) => true,
@@ -395,18 +402,18 @@ impl Planner<'_> {
         scan: AccessPlan,
     ) -> Result<AccessPlan, PartitionError> {
         let Some(found) = found else { return Ok(scan) };
-        let exact = found.whole;
-        // Where each entry gives a row, a page has no more entries than rows.
-        let unsure = found.ranges && !(exact && scan.ordered);
-        let counts = exact && self.counts;
+        let covers = found.whole;
+        // Where each entry yields a row, a page reads no more entries than rows.
+        let unsure = found.ranges && !(covers && scan.ordered);
+        let counts = covers && self.counts;
         if (unsure || (self.statistics.is_narrow() && !counts)) && self.is_wide(&found)? {
             return Ok(scan);
         }
         let access = as_access(found);
-        Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan })
+        Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan })
     }
 
-    /// Whether it costs less to look at all items than to look up these.
+    /// Whether a full scan costs less than looking up these.
     fn is_wide(&self, found: &IndexMatch) -> Result<bool, PartitionError> {
         let items = self.statistics.items()?;
         let most = PROBE_MAX.min(items / LOOKUP_FACTOR + 1);
@@ -425,12 +432,12 @@ impl Planner<'_> {
             && self.members(&found.set, most)? < most
             && !(self.statistics.is_narrow() && self.is_wide(&found)?)
         {
-            let exact = found.whole;
+            let covers = found.whole;
             let access = as_access(found);
-            return Ok(AccessPlan { exact: exact && access.is_exact(), access, ..scan });
+            return Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan });
         }
         if self.statistics.is_narrow() && !served.begun {
-            // Items of all other keys would be met along the index.
+            // The index also contains the items of all other partition keys.
             if self.is_small(self.statistics.items()?)? {
                 return Ok(scan);
             }
@@ -438,15 +445,15 @@ impl Planner<'_> {
         Ok(along(served, scan))
     }
 
-    /// Whether so few of a container's items are asked for that an index would lead past too
-    /// many others.
+    /// Whether the query covers so few of a container's items that an index scan would read
+    /// too many others.
     pub(super) fn is_small(&self, items: u64) -> Result<bool, PartitionError> {
         let around = self.statistics.items_around()?;
         Ok(items <= SORT_ITEMS_MAX || items.saturating_mul(items) <= around)
     }
 
-    /// At most so many members has a set, counted up to a bound. Those of other keys are
-    /// left out where entries are in the order of ordinals.
+    /// Upper bound of the members of a set, counted up to `most`. Those of other partition
+    /// keys are left out where entries are in the order of ordinals.
     pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError> {
         match set {
             OrdinalSet::Equal(leaf) => {
@@ -463,31 +470,31 @@ impl Planner<'_> {
         }
     }
 
-    fn find(&self, requirement: &Requirement) -> Result<Option<IndexMatch>, PartitionError> {
-        if let Requirement::All(parts) = requirement {
+    fn find(&self, predicate: &Predicate) -> Result<Option<IndexMatch>, PartitionError> {
+        if let Predicate::All(parts) = predicate {
             return self.find_all(parts);
         }
-        if let Requirement::Either(parts) = requirement {
+        if let Predicate::Either(parts) = predicate {
             return self.find_any(parts);
         }
-        let Some(set) = self.leaf(requirement) else { return Ok(None) };
-        let elements = requirement.path().is_some_and(|path| path.names().is_none());
-        let any_text = matches!(requirement, Requirement::Prefix { ignores_case: true, .. });
-        let whole = requirement.path().is_none_or(is_exact_place) && !any_text;
+        let Some(set) = self.leaf(predicate) else { return Ok(None) };
+        let elements = predicate.path().is_some_and(|path| path.names().is_none());
+        let any_text = matches!(predicate, Predicate::Prefix { ignores_case: true, .. });
+        let whole = predicate.path().is_none_or(is_exact_place) && !any_text;
         let ranges = matches!(set, OrdinalSet::Within(_));
         Ok(Some(IndexMatch { set, whole, repeats: elements, ranges }))
     }
 
-    /// Through a composite index, if it answers all conditions on single values and more:
-    /// its entries are as few as those of the values at most.
-    fn together(&self, parts: &[Requirement]) -> Option<IndexMatch> {
+    /// Using a composite index, if it satisfies all equality predicates and more: its
+    /// entries are at most as many as those of the values.
+    fn together(&self, parts: &[Predicate]) -> Option<IndexMatch> {
         let slice = composite::widest(self.indexes, parts)?;
-        let is_narrow = |part: &&Requirement| {
+        let is_narrow = |part: &&Predicate| {
             matches!(
                 part,
-                Requirement::Compare { comparison: Comparison::Equal, .. }
-                    | Requirement::OneOf { .. }
-                    | Requirement::Either(_)
+                Predicate::Compare { comparison: Comparison::Equal, .. }
+                    | Predicate::OneOf { .. }
+                    | Predicate::Either(_)
             )
         };
         let narrow = parts.iter().filter(is_narrow).count();
@@ -504,8 +511,8 @@ impl Planner<'_> {
         Some(IndexMatch { set, whole, repeats: false, ranges: false })
     }
 
-    /// Single values together; if there are none, the narrowest of the ranges.
-    fn find_all(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
+    /// The intersection of equality sets; if there are none, the narrowest of the ranges.
+    fn find_all(&self, parts: &[Predicate]) -> Result<Option<IndexMatch>, PartitionError> {
         let (mut sets, mut ranges, mut whole) = (Vec::new(), Vec::new(), true);
         for part in parts {
             match self.find(part)? {
@@ -529,8 +536,8 @@ impl Planner<'_> {
         Ok(Some(IndexMatch { set, whole, repeats: false, ranges: false }))
     }
 
-    /// Whether the page before went this way. Positions in sets are ordinals, so any set
-    /// that has all items goes on where another one ended.
+    /// Whether the previous page used this access path. Positions in sets are ordinals, so
+    /// any set with all matching items continues where another one ended.
     fn was_chosen(&self, found: &IndexMatch) -> bool {
         match &found.set {
             OrdinalSet::Within(leaf) if !found.repeats => self.resumes_along(&leaf.range),
@@ -568,8 +575,8 @@ impl Planner<'_> {
         Ok(narrowest.map(|(_, found)| IndexMatch { whole: false, ..found }))
     }
 
-    /// Every part must be found, or none is.
-    fn find_any(&self, parts: &[Requirement]) -> Result<Option<IndexMatch>, PartitionError> {
+    /// A union: every part must have a set, or there is none.
+    fn find_any(&self, parts: &[Predicate]) -> Result<Option<IndexMatch>, PartitionError> {
         let mut found_parts = Vec::with_capacity(parts.len());
         for part in parts {
             let Some(found) = self.find(part)? else { return Ok(None) };
@@ -587,14 +594,14 @@ impl Planner<'_> {
         Ok(Some(IndexMatch { set, whole, repeats: true, ranges }))
     }
 
-    /// The entries that a condition on one place asks for.
-    fn leaf(&self, requirement: &Requirement) -> Option<OrdinalSet> {
-        let place = requirement.path()?;
+    /// Key ranges that satisfy a predicate on one path.
+    fn leaf(&self, predicate: &Predicate) -> Option<OrdinalSet> {
+        let place = predicate.path()?;
         let path = self.indexes.path(place)?;
         let of: Arc<str> = place.in_policy().into();
         let leaf = |range: EntryRange| IndexRange { of: Arc::clone(&of), range };
-        match requirement {
-            Requirement::Compare { comparison, value, .. } => {
+        match predicate {
+            Predicate::Compare { comparison, value, .. } => {
                 let range = match comparison {
                     Comparison::Equal => return Some(OrdinalSet::Equal(leaf(path.equal(value)))),
                     Comparison::NotEqual => return None,
@@ -607,43 +614,39 @@ impl Planner<'_> {
                 };
                 range.map(|range| OrdinalSet::Within(leaf(range)))
             }
-            Requirement::OneOf { values, .. } => {
+            Predicate::OneOf { values, .. } => {
                 let values = path.any_of(values).into_iter();
                 Some(OrdinalSet::Any(values.map(|range| OrdinalSet::Equal(leaf(range))).collect()))
             }
-            Requirement::Prefix { prefix, ignores_case: false, .. } => {
+            Predicate::Prefix { prefix, ignores_case: false, .. } => {
                 Some(OrdinalSet::Within(leaf(path.starts_with(prefix))))
             }
-            // Entries are in the order of texts as they are written.
-            Requirement::Prefix { ignores_case: true, .. } => {
+            // Entries are in the order of texts with their case.
+            Predicate::Prefix { ignores_case: true, .. } => {
                 Some(OrdinalSet::Within(leaf(EntryRange {
                     exact: false,
                     ..path.of_type(JsonKind::String)
                 })))
             }
-            Requirement::Types { types, .. } => match types {
+            Predicate::Types { types, .. } => match types {
                 [kind] => Some(OrdinalSet::Within(leaf(path.of_type(*kind)))),
                 all if all.len() == KINDS => Some(OrdinalSet::Within(leaf(path.is_defined()))),
                 _ => {
                     Some(OrdinalSet::Within(leaf(EntryRange { exact: false, ..path.is_defined() })))
                 }
             },
-            // These say nothing about entries, and what may come later does not yet.
-            Requirement::Anything
-            | Requirement::Never
-            | Requirement::All(_)
-            | Requirement::Either(_)
+            // These select no entries, nor do future variants yet.
+            Predicate::Anything
+            | Predicate::Never
+            | Predicate::All(_)
+            | Predicate::Either(_)
             | _ => None,
         }
     }
 }
 
-/// Lets two ranges of one place be one, as in BETWEEN; whether there is another one.
-fn narrow(
-    ranges: &mut [(&Requirement, IndexMatch)],
-    part: &Requirement,
-    found: &IndexMatch,
-) -> bool {
+/// Intersects two ranges of one path, as in BETWEEN; whether there was another one.
+fn narrow(ranges: &mut [(&Predicate, IndexMatch)], part: &Predicate, found: &IndexMatch) -> bool {
     let OrdinalSet::Within(leaf) = &found.set else { return false };
     if found.repeats || part.path().is_none() {
         return false;
@@ -684,7 +687,8 @@ fn as_access(found: IndexMatch) -> AccessPath {
     }
 }
 
-/// Whether entries tell of the place itself: those of elements do not say which.
+/// Whether entries distinguish the path itself: those of array elements do not have the
+/// index.
 fn is_exact_place(path: &Path) -> bool {
     path.steps().iter().all(|step| !matches!(step, query::PathStep::Index(_)))
 }

@@ -1,9 +1,9 @@
-//! What a partition is asked, and what it answers: plain data.
+//! Queries to a partition and its answers: plain data.
 //!
-//! A [`PartitionQuery`] says which buckets to look at, how to find items in them, what to
-//! make of them and when to stop; a [`PartialPage`] is what one partition has come to. Both
-//! mean the same wherever the partition is: nothing in them points into its memory. Pages
-//! are cut and cursors are made by whoever asks; a partition only stops early enough.
+//! A [`PartitionQuery`] has the buckets to scan, the access path, the task and the budget;
+//! a [`PartialPage`] is the answer of one partition. Both mean the same wherever the
+//! partition is: nothing in them points into its memory. The caller cuts pages and makes
+//! cursors; a partition only stops early enough.
 
 use std::ops::{AddAssign, Range};
 use std::sync::Arc;
@@ -26,25 +26,25 @@ use crate::command::PartitionError;
 pub struct PartitionQuery {
     pub bound: Arc<Bound>,
     pub task: Task,
-    /// How items are found, the same in every partition.
+    /// The access path, the same in every partition.
     pub path: AccessPath,
-    /// How the entries lie that are scanned in the order of the query, if they are.
+    /// The order of the entries that are scanned in the order of the query, if they are.
     pub along: Option<EntryOrder>,
-    /// Whether the filter keeps every candidate, so that it need not be asked.
-    pub exact: bool,
-    /// For each key of the order, or of the values by which rows are told apart, whether it
+    /// Whether the access path covers the filter, so that no residual filter is evaluated.
+    pub covers_filter: bool,
+    /// For each key of the order, or of the values that distinguish rows, whether it
     /// descends.
     pub order: Vec<bool>,
-    /// Whether rows are told apart by their values, in the order of which they are then.
+    /// Whether rows are distinguished by their values, and in their order.
     pub by_value: bool,
-    /// The parts of the ring to look at, in order and apart from each other.
+    /// The parts of the ring to scan, in order and disjoint.
     pub within: Vec<EpkRange>,
     /// The ordinals that items there can have.
     pub ordinals: Range<u64>,
-    /// What the keys of items begin with, where the client named a prefix.
+    /// The prefix of the items' partition keys, where the client named one.
     pub prefix: Option<Arc<PartitionKey>>,
-    /// The part of the ring that was being read, where items are read bucket by bucket: what
-    /// is before it is done, and `starts` are positions in it.
+    /// The part of the ring that was being scanned, where items are read bucket by bucket:
+    /// what is before it is done, and `starts` are positions in it.
     pub current: Option<EpkRange>,
     /// Where the scan starts: after all of these.
     pub starts: Vec<ScanStart>,
@@ -52,53 +52,53 @@ pub struct PartitionQuery {
     pub points: Vec<Point>,
     pub now: Timestamp,
     pub budget: ScanBudget,
-    /// Tells apart the random numbers of parts of one query.
+    /// Distinguishes the random numbers of parts of one query.
     pub part: u64,
-    /// Whether somebody wants to know where the time goes.
+    /// Whether the client asked for timings.
     pub is_timed: bool,
 }
 
-/// What to make of the items.
+/// What to compute from the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Rows in the order of the scan, until the budget is used up.
     Scan,
     /// The first rows of all in the order of the query.
     TopRows { rows: usize },
-    /// As `TopRows`, of rows that are told apart by their values. Any will do where there
-    /// are `enough`: so many rows, of no more than so many bytes.
+    /// As `TopRows`, of rows that are distinguished by their values. Any will do once there
+    /// are `enough`: a number of rows, of no more than a number of bytes.
     Distinct { rows: usize, enough: Option<(usize, usize)> },
     /// Groups of all items.
     Aggregate,
-    /// Rows that are told apart by values, or groups, along an index of the values.
+    /// Rows that are distinguished by values, or groups, along an index of the values.
     Values,
     /// The items themselves.
     Documents,
 }
 
-/// Where a scan stops at the latest. It stops where a page would be full if it had rows of
-/// nobody else.
+/// The limits of a scan. It stops where a page would be full if all its rows came from this
+/// partition.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ScanBudget {
     /// Rows before the first one on the page.
     pub skip: u64,
-    /// Rows at the beginning whose texts nobody reads.
+    /// Rows at the beginning whose texts are not needed.
     pub textless: u64,
     /// Rows on the page.
     pub rows: usize,
     /// Bytes of rows on the page; a single row may be larger.
     pub bytes: usize,
-    /// Whether there is no page after this one, so that nobody wants to know of more rows.
+    /// Whether there is no page after this one, so that no look-ahead is needed.
     pub is_last: bool,
-    /// Items to look at, whether they give a row or not.
+    /// Items to scan, whether or not they yield a row.
     pub candidates: u64,
-    /// Items to look at after the page is full, to see whether there is another row.
+    /// Items to scan after the page is full, to find whether there is another row.
     pub look_ahead: u64,
     /// Steps of evaluation.
     pub steps: usize,
-    /// What earlier parts of the scan have come to.
+    /// What earlier parts of the scan have produced.
     pub progress: ScanProgress,
-    /// Whether items that give no row can be told of together.
+    /// Whether steps of items without a row can be combined.
     pub coalesces: bool,
     /// Whether the scan may stop where a position is too long for a cursor.
     pub stops_anywhere: bool,
@@ -123,7 +123,7 @@ impl Default for ScanBudget {
     }
 }
 
-/// How full a page would be that had rows of nobody else.
+/// How full a page would be if all its rows came from this partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanProgress {
     /// Rows that were made.
@@ -131,22 +131,22 @@ pub struct ScanProgress {
     /// Those of them that are on the page, and their bytes.
     pub rows: usize,
     pub bytes: usize,
-    /// Items that were looked at when it was full.
+    /// Items that were scanned after it was full.
     pub looked_ahead: u64,
 }
 
-/// What one partition has come to.
+/// The answer of one partition.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PartialPage {
-    /// How far the partition was.
+    /// The LSN of the partition.
     pub lsn: Lsn,
     /// The parts of the ring that steps are in.
     pub groups: Vec<EpkRange>,
     pub steps: Vec<ScanStep>,
     /// A sorted run.
     pub rows: Vec<OutputRow>,
-    /// Rows of which some were given before; which ones is known when those of all
-    /// partitions are there. Sorted.
+    /// Rows that begin like a truncated resume point. Some were returned before; which ones
+    /// is known when those of all partitions are there. Sorted.
     pub among: Vec<OutputRow>,
     pub aggregate: PartialGroups,
     /// Texts of items.
@@ -167,17 +167,17 @@ pub struct PartialPage {
 pub struct ScanStep {
     /// The number of the group that it is in.
     pub group: usize,
-    /// Where in the group: the key without what names its bucket. Of several candidates, that
-    /// of the last one, or what all of their positions begin with.
+    /// Position in the group: the key without its bucket's prefix. Of several candidates,
+    /// that of the last one, or the prefix that all of them share.
     pub position: Bytes,
-    /// Whether it is all candidates of the partition whose positions begin so.
+    /// Whether it is all candidates of the partition whose positions have this prefix.
     pub is_shared: bool,
-    /// Whether it has one row at most, which any of the candidates would give, in whichever
-    /// partition.
+    /// Whether it has one row at most, which any of the candidates would yield, in
+    /// whichever partition.
     pub is_one: bool,
-    /// How many steps it stands for, of which all but the last one have no rows.
+    /// Number of steps that it stands for, of which all but the last one have no rows.
     pub steps: u64,
-    /// How many items were looked at for it.
+    /// Number of items that were scanned for it.
     pub candidates: u64,
     pub rows: Vec<OutputRow>,
     /// Groups, where rows are made of them.
@@ -190,29 +190,29 @@ pub struct ScanStep {
 /// A row.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct OutputRow {
-    /// Where it belongs in the order: the sort keys, then the item, in the direction of
-    /// the first key, then the number of the row; or the values by which rows are told
-    /// apart. Empty where rows need not be sorted.
-    pub place: Vec<u8>,
+    /// Its position in the order: the sort values, then the item, in the direction of the
+    /// first key, then the number of the row; or the values that distinguish rows. Empty
+    /// where rows need not be sorted.
+    pub sort_key: Vec<u8>,
     pub text: String,
     /// What DISTINCT compares where there is an order; empty otherwise.
     pub identity: String,
 }
 
-/// What a kept row takes besides its texts: a list that grows has up to twice the room
-/// that it needs.
+/// Memory of a kept row besides its texts: a growing list has up to twice the capacity that
+/// it needs.
 pub const ROW_BYTES: usize = 2 * (size_of::<OutputRow>() + size_of::<usize>());
 
 impl OutputRow {
-    /// What it takes in memory.
+    /// Its size in memory.
     #[must_use]
     pub fn footprint(&self) -> usize {
-        self.place.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
+        self.sort_key.capacity() + self.text.capacity() + self.identity.capacity() + ROW_BYTES
     }
 }
 
 impl PartialPage {
-    /// What it takes in memory.
+    /// Its size in memory.
     #[must_use]
     pub fn footprint(&self) -> usize {
         let rows = |rows: &[OutputRow]| rows.iter().map(OutputRow::footprint).sum::<usize>();
@@ -233,20 +233,20 @@ pub enum ScanEnd {
     Exhausted,
     /// The budget is used up.
     Budget,
-    /// The time of the page is over.
+    /// The time slice of the page is over.
     Time,
     /// The next item cannot be evaluated.
     Failed(QueryError),
 }
 
-/// Where the time of a partition went, for clients that want to know.
+/// Timings of a partition, for clients that ask for them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ScanTimes {
-    /// Going along indexes.
+    /// Reading index entries.
     pub finding: Duration,
-    /// Reading items.
+    /// Loading items.
     pub loading: Duration,
-    /// Making texts of rows.
+    /// Serialising rows.
     pub writing: Duration,
 }
 
@@ -258,27 +258,28 @@ impl AddAssign for ScanTimes {
     }
 }
 
-/// Why a partition gives no answer.
+/// Why a partition has no answer.
 #[derive(Debug, thiserror::Error)]
 pub enum ExecuteError {
     #[error(transparent)]
     Partition(#[from] PartitionError),
     #[error(transparent)]
     Query(#[from] QueryError),
-    /// Whoever asked wants no more of it.
+    /// The caller cancelled the query.
     #[error("the query was interrupted")]
     Interrupted,
 }
 
-/// The thread that a query runs on, which others want to run on, too.
-pub trait Pace {
-    /// Lets others run if it is their turn. Whether a page that can end anywhere may go on.
+/// The time slices of the thread that a query runs on, which it shares with others.
+pub trait TimeSlice {
+    /// Yields if it is another query's turn. Returns whether a page that can end anywhere
+    /// may continue.
     fn may_go_on(&self) -> bool;
 
     /// The same for work that cannot stop half-way.
     fn go_on_to_the_end(&self) -> Result<(), ExecuteError>;
 
-    /// For evaluation, which takes its time between two candidates.
+    /// For evaluation, which may take long between two candidates.
     fn watch(&self) -> Option<Arc<dyn Watch>>;
 
     /// The time since some moment.

@@ -15,19 +15,19 @@ use super::absent::AbsentScan;
 use super::access::AccessPath;
 use super::set_cursor::{self, SetCursor};
 use crate::command::PartitionError;
+use crate::config::{Bucket, PartitionConfig};
 use crate::key::{self, GROUP_AT, Group, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::rows::Rows;
-use crate::setup::{Bucket, Setup};
 
-/// Where a scan starts, if not at its beginning.
+/// Start position of a scan, if it is not its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanStart {
-    /// With the first candidate that is not before all those that begin so.
+    /// At the first candidate that is not before all those with this prefix.
     At(Vec<u8>),
-    /// With the first one behind it.
+    /// At the first one after it.
     After(Vec<u8>),
-    /// With the first one behind all those that begin so.
+    /// At the first one after all those with this prefix.
     AfterPrefix(Vec<u8>),
 }
 
@@ -42,7 +42,7 @@ impl ScanStart {
     }
 }
 
-/// Where on the ring a position of [`super::ScanOrder::Items`] is.
+/// The position on the ring of a position of [`super::ScanOrder::Items`].
 #[must_use]
 pub fn position_epk(position: &[u8]) -> Option<Epk> {
     key::parse_item_name(position).map(|(epk, _)| epk)
@@ -55,7 +55,7 @@ pub(super) struct ScanScope<'s> {
     pub(super) within: &'s [EpkRange],
     /// The ordinals that they can have.
     pub(super) ordinals: &'s Range<u64>,
-    /// And of them, if given, those whose keys begin so.
+    /// And of them, if given, those whose partition keys have this prefix.
     pub(super) prefix: Option<&'s Arc<PartitionKey>>,
 }
 
@@ -85,13 +85,13 @@ impl SubAssign for ScanStats {
     }
 }
 
-/// Goes through one bucket.
+/// A cursor over one bucket along an access path.
 pub(super) struct BucketScan<'v> {
     view: &'v dyn View,
     now: Timestamp,
-    setup: Arc<Setup>,
+    config: Arc<PartitionConfig>,
     keys: Keys,
-    /// The parts of the ring that are asked for, where they do not have all of the bucket.
+    /// The scanned parts of the ring, where they do not contain all of the bucket.
     clip: Option<Vec<EpkRange>>,
     prefix: Option<Arc<PartitionKey>>,
     source: ScanSource<'v>,
@@ -120,7 +120,7 @@ pub(super) struct ScanEntry {
     target: Target,
 }
 
-/// An entry, or an item that needs no looking up.
+/// An entry, or an item that needs no lookup.
 #[derive(Debug)]
 enum Target {
     Entry(u64),
@@ -128,17 +128,17 @@ enum Target {
 }
 
 impl<'v> BucketScan<'v> {
-    /// Begins, behind all starts.
+    /// Opens the scan, after all start positions.
     pub(super) fn open(
         (view, now): (&'v dyn View, Timestamp),
-        setup: &Arc<Setup>,
+        config: &Arc<PartitionConfig>,
         bucket: &Bucket,
         access: &AccessPath,
         wanted: &ScanScope<'_>,
         starts: &[ScanStart],
     ) -> Result<BucketScan<'v>, PartitionError> {
         let ScanScope { within, ordinals, prefix } = *wanted;
-        let keys = setup.keys(bucket);
+        let keys = config.keys(bucket);
         let source = match access {
             AccessPath::Nothing => ScanSource::Nothing,
             AccessPath::Items => {
@@ -195,11 +195,11 @@ impl<'v> BucketScan<'v> {
         let whole = within.iter().any(|within| within.covers(&bucket.range));
         let clip = (!whole).then(|| within.to_vec());
         let (prefix, loaded) = (prefix.cloned(), ScanStats::default());
-        Ok(BucketScan { view, now, setup: Arc::clone(setup), keys, clip, prefix, source, loaded })
+        Ok(BucketScan { view, now, config: Arc::clone(config), keys, clip, prefix, source, loaded })
     }
 
-    /// The next position. What is there is looked at when it is loaded ([`load_all`]):
-    /// whoever goes many ways at once needs only the one that comes first.
+    /// The next position. Its item is loaded later ([`load_all`], late materialisation): a
+    /// merge of many scans needs only the one that comes first.
     pub(super) fn advance(&mut self) -> Result<Option<ScanEntry>, PartitionError> {
         match &mut self.source {
             ScanSource::Nothing => Ok(None),
@@ -236,14 +236,14 @@ impl<'v> BucketScan<'v> {
         }
     }
 
-    /// Leaves out all places that begin so, if they are what comes next along an index.
+    /// Skips all positions with this prefix, if they come next along an index.
     pub(super) fn skip(&mut self, beginning: &[u8]) {
         let ScanSource::Entries { ranges, absent, .. } = &mut self.source else { return };
         absent.iter_mut().for_each(|absent| absent.skip(beginning));
         ranges.current.skip(&self.keys.index_entry(beginning));
     }
 
-    /// What is stored at a position that this scan gave.
+    /// The item at a position that this scan returned.
     fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, PartitionError> {
         let value = match entry.target {
             Target::Item(value) => Some(value),
@@ -258,7 +258,8 @@ impl<'v> BucketScan<'v> {
         Ok(item)
     }
 
-    /// The item that a value is, counted; none if it has expired or is another key's.
+    /// The item of a stored value, counted; `None` if it has expired or has another
+    /// partition key.
     fn checked(
         &self,
         value: Option<&Bytes>,
@@ -271,15 +272,15 @@ impl<'v> BucketScan<'v> {
         }
         let prefix = self.prefix.as_deref();
         Ok(item.filter(|item| {
-            !self.setup.is_expired(item, self.now) && self.setup.has_prefix(item, prefix)
+            !self.config.is_expired(item, self.now) && self.config.has_prefix(item, prefix)
         }))
     }
 
-    /// Counts the next candidates, so many at most, and says whether these were the last.
-    /// It is all of them at once where their number is written down. Items that an index
-    /// finds are not looked into, unless they may have expired or be another key's.
+    /// Counts the next candidates, `most` at most, and returns whether these were the last.
+    /// Counts all of them at once where their number is stored. Items that an index finds
+    /// are not loaded, unless they may have expired or have another partition key.
     pub(super) fn count(&mut self, most: u64) -> Result<(u64, bool), PartitionError> {
-        let lasting = self.setup.definition.ttl() == TimeToLive::Off;
+        let lasting = self.config.definition.ttl() == TimeToLive::Off;
         let sure = lasting && self.prefix.is_none();
         if sure
             && matches!(self.source, ScanSource::Items(_))
@@ -303,8 +304,8 @@ impl<'v> BucketScan<'v> {
         Ok(self.clip.is_none() || self.key_of(ordinal)?.is_some())
     }
 
-    /// How many items there are, where that is written down: in the bucket, and in
-    /// each logical partition.
+    /// The number of items, where it is stored: for the bucket, and for each logical
+    /// partition.
     fn known_count(&self) -> Result<Option<u64>, PartitionError> {
         let Some(clip) = &self.clip else {
             let head = self.view.get(&self.keys.head())?;
@@ -338,20 +339,19 @@ impl<'v> BucketScan<'v> {
         ScanStats { entries: self.entries(), ..self.loaded }
     }
 
-    /// Where an item is stored; `None` if that is not in the part of the ring that is
-    /// asked for.
+    /// The key of an item; `None` if it is not in the scanned part of the ring.
     fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, PartitionError> {
         let name = self.view.get(&self.name_key(ordinal)?)?;
         self.item_key(name.as_deref())
     }
 
-    /// Where the name of an item is stored.
+    /// The key of an item's name.
     fn name_key(&self, ordinal: u64) -> Result<Bytes, PartitionError> {
         Ok(self.keys.ordinal(Ordinal::from_u64(ordinal).ok_or_else(dangling)?))
     }
 
-    /// Where the item with a name is stored; `None` if that is not in the part of the ring
-    /// that is asked for.
+    /// The key of the item with a name; `None` if it is not in the scanned part of the
+    /// ring.
     fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, PartitionError> {
         let damaged = || RecordError::Malformed { what: "ordinal" };
         let (epk, id) = name.and_then(key::parse_item_name).ok_or_else(damaged)?;
@@ -360,14 +360,14 @@ impl<'v> BucketScan<'v> {
     }
 }
 
-/// An index entry that leads to no item.
+/// An index entry without an item.
 fn dangling() -> RecordError {
     RecordError::Malformed { what: "index key" }
 }
 
-/// The items at positions that scans of one view gave, each with the number of its scan:
-/// looked up together, first their names, then the items. Adds up what was loaded after
-/// each.
+/// Loads the items at positions that scans of one view returned, each with the number of
+/// its scan, by batched lookups: first their names, then the items. Adds up what was loaded
+/// after each.
 pub(super) fn load_all(
     view: &dyn View,
     scans: &[BucketScan<'_>],
@@ -414,8 +414,8 @@ fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>,
     }))
 }
 
-/// The ordinals that keys have behind a beginning, within a range of keys, as far as they
-/// are asked for.
+/// The ordinals of the keys with a prefix within a range of keys, as far as they are
+/// scanned.
 fn ordinals_in(range: &KeyRange, beginning: &[u8], asked: &Range<u64>) -> Range<u64> {
     // The first ordinal whose key is not before another key.
     let first_from = |key: &[u8]| -> Option<u64> {
@@ -438,19 +438,19 @@ struct Ranges<'v> {
     rest: Vec<KeySpan>,
     /// Rows of the ranges before the current one.
     read: u64,
-    /// Ranges that were looked for first.
+    /// Ranges that were probed first.
     probed: u64,
 }
 
 /// One of many ranges.
 struct KeySpan {
     range: KeyRange,
-    /// A key that is there if the range has rows. Looking for one key is many times
-    /// quicker than beginning to read a range, and of a long list most have none.
+    /// A key that exists if the range has rows. A point lookup is many times quicker than
+    /// starting a range scan, and of a long list most are empty.
     probe: Option<Bytes>,
 }
 
-/// Whether one of many ranges has a position. They are in order and apart.
+/// Whether one of many ranges contains a position. They are in order and disjoint.
 fn is_among(ranges: &[EpkRange], epk: &Epk) -> bool {
     let next = ranges.partition_point(|range| range.min <= *epk);
     next.checked_sub(1).and_then(|at| ranges.get(at)).is_some_and(|range| range.contains(epk))
@@ -487,7 +487,7 @@ impl fmt::Debug for BucketScan<'_> {
     }
 }
 
-/// Narrows a range to where a scan starts.
+/// Narrows a range to the start position of a scan.
 fn begin(range: &mut KeyRange, group: &[u8], starts: &[ScanStart], direction: Direction) {
     starts.iter().for_each(|start| begin_at(range, group, start, direction));
 }
@@ -505,7 +505,7 @@ fn begin_at(range: &mut KeyRange, group: &[u8], start: &ScanStart, direction: Di
             (None, Some(at(position)))
         }
         (ScanStart::AfterPrefix(position), Direction::Forward) => {
-            // Without an end there is nothing behind it.
+            // Without an end there is nothing after it.
             let end = KeyRange::prefix(&at(position)).end;
             (end.or_else(|| range.end.clone()), None)
         }
@@ -518,12 +518,12 @@ fn begin_at(range: &mut KeyRange, group: &[u8], start: &ScanStart, direction: Di
     }
 }
 
-/// What is left of a key without what names its bucket and group: a part of it, not a copy.
+/// A key without its bucket and group, as a slice, not a copy.
 fn position_in(key: &Bytes) -> Bytes {
     key.slice((GROUP_AT + 1).min(key.len())..)
 }
 
-/// The ordinal at a place. Places come from clients, so any bytes are one.
+/// The ordinal at a position. Positions come from clients, so any bytes are possible.
 fn ordinal_at(position: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(position).for_each(|(to, from)| *to = *from);

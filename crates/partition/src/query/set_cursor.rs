@@ -1,8 +1,9 @@
-//! The members of a set of items, in the order of their ordinals.
+//! Cursors over sets of items in the order of their ordinals: zig-zag intersection and
+//! union.
 //!
-//! Entries with one value come in the order of ordinals, so sets of them are
-//! intersected and joined by going through all of them side by side: nothing is
-//! held in memory, and whatever cannot be in the intersection is jumped over.
+//! Entries with one value come in the order of ordinals, so sets of them are intersected
+//! and united by advancing all cursors together: nothing is held in memory, and whatever
+//! cannot be in the intersection is skipped by a seek.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -18,13 +19,13 @@ use crate::key::{self, GROUP_AT, Keys};
 use crate::record::RecordError;
 use crate::rows::Rows;
 
-/// Goes through a set. Ordinals are plain numbers here, because one behind the last
-/// one is asked for, too.
+/// A cursor over a set. Ordinals are plain numbers here, because one past the last is
+/// possible, too.
 pub(super) enum SetCursor<'v> {
     Equal {
         rows: Rows<'v>,
         entry: Bytes,
-        /// What was found last: it is asked for again until the others agree.
+        /// The last result: it is requested again until the others agree.
         last: Option<u64>,
         read: u64,
     },
@@ -43,7 +44,7 @@ pub(super) enum SetCursor<'v> {
 }
 
 impl<'v> SetCursor<'v> {
-    /// SetCursor with other ordinals than these may be left out.
+    /// Members with other ordinals than these may be left out.
     pub(super) fn open(
         view: &'v dyn View,
         keys: &Keys,
@@ -72,7 +73,7 @@ impl<'v> SetCursor<'v> {
         })
     }
 
-    /// The first member from `least` on. Whoever asks never asks for less later.
+    /// The first member from `least` on. Callers never seek backwards.
     pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, PartitionError> {
         match self {
             SetCursor::Equal { rows, entry, last, read } => {
@@ -100,7 +101,7 @@ impl<'v> SetCursor<'v> {
         }
     }
 
-    /// Entries that were looked at.
+    /// Number of entries read.
     pub(super) fn read(&self) -> u64 {
         match self {
             SetCursor::Equal { read, .. } | SetCursor::Sorted { read, .. } => *read,
@@ -111,7 +112,8 @@ impl<'v> SetCursor<'v> {
     }
 }
 
-/// All must agree: whoever is ahead is where the others have to look next.
+/// Zig-zag intersection: all must agree, and the cursor that is furthest ahead is where the
+/// others seek next.
 fn intersect(members: &mut [SetCursor<'_>], mut least: u64) -> Result<Option<u64>, PartitionError> {
     let mut agreed = 0;
     while agreed < members.len() {
@@ -156,7 +158,7 @@ fn collected<'v>(view: &'v dyn View, range: KeyRange) -> Result<SetCursor<'v>, P
     Ok(SetCursor::Sorted { ordinals, at: 0, read: rows.read })
 }
 
-/// How many entries are in a range; counting stops at `most`.
+/// Number of entries in a range; counting stops at `most`.
 pub(crate) fn count_entries(
     view: &dyn View,
     keys: &Keys,
@@ -168,7 +170,7 @@ pub(crate) fn count_entries(
     Ok(rows.read)
 }
 
-/// How many values there are in a part of an index, as far as its entries tell; counting
+/// Number of distinct values in a part of an index, as far as its entries show; counting
 /// stops at `most`.
 pub(crate) fn count_values(
     view: &dyn View,
@@ -186,8 +188,8 @@ pub(crate) fn count_values(
     Ok(rows.read)
 }
 
-/// How many sets of names there are among entries for the names of members; counting stops
-/// at `most`.
+/// Number of sets of names among entries for the names of members; counting stops at
+/// `most`.
 pub(crate) fn count_sets_of_names(
     view: &dyn View,
     keys: &Keys,
@@ -201,7 +203,7 @@ pub(crate) fn count_sets_of_names(
     Ok(count)
 }
 
-/// Goes from one set of names to the next.
+/// A skip scan from one set of names to the next.
 pub(super) struct SetsOfNames<'v> {
     view: &'v dyn View,
     rest: KeyRange,
@@ -219,7 +221,7 @@ impl<'v> SetsOfNames<'v> {
         let malformed = RecordError::Malformed { what: "index key" };
         let entry = key.get(GROUP_AT + 1..).and_then(index::same_members).ok_or(malformed)?;
         let run = KeyRange::prefix(key.get(..GROUP_AT + 1 + entry.len()).unwrap_or(&key));
-        // Without an end nothing comes behind it.
+        // Without an end nothing comes after it.
         self.rest.start = run.end.clone().or(self.rest.end.clone()).unwrap_or_default();
         Ok(Some((run, ordinal_of(&key)?)))
     }

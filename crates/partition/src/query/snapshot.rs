@@ -1,4 +1,4 @@
-//! What one partition held at one moment, to be asked.
+//! A snapshot of one partition, on which queries are executed.
 
 use std::fmt;
 use std::rc::Rc;
@@ -10,33 +10,34 @@ use query::{Context, Ledger};
 use storage::View;
 
 use super::execute;
-use super::request::{ExecuteError, Pace, PartialPage, PartitionQuery};
+use super::request::{ExecuteError, PartialPage, PartitionQuery, TimeSlice};
 use super::set_cursor::{count_entries, count_sets_of_names, count_values};
 use crate::command::PartitionError;
+use crate::config::Bucket;
 use crate::read::Reader;
 use crate::record::RecordError;
-use crate::setup::Bucket;
 
-/// A view of a partition, and how far the partition was when it was taken.
+/// A view of a partition, and the LSN that the partition had when it was taken.
 pub struct Snapshot {
     reader: Reader,
     view: Box<dyn View>,
     lsn: Lsn,
 }
 
-/// What the planner asks of each partition before it chooses an access path.
+/// Statistics that the planner requests from each partition before it chooses an access
+/// path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum StatisticsQuery {
-    /// How many entries are in a range; counting stops at `limit`.
+    /// Number of entries in a range; counting stops at `limit`.
     Entries { range: EntryRange, limit: u64 },
-    /// How many sets of names one bucket has at most; counting stops at `limit`.
+    /// The largest number of sets of names in a bucket; counting stops at `limit`.
     SetsOfNames { range: EntryRange, limit: u64 },
-    /// How many values a part of an index has in one bucket at most; counting stops at
-    /// `limit`.
+    /// The largest number of values that a part of an index has in a bucket; counting stops
+    /// at `limit`.
     Values { range: EntryRange, order: EntryOrder, limit: u64 },
-    /// How many items the logical partitions at these positions have together.
+    /// Number of items of the logical partitions at these positions together.
     KeyItems { positions: Vec<Epk> },
-    /// How many items the buckets have together.
+    /// Number of items of the buckets together.
     Items,
 }
 
@@ -61,25 +62,25 @@ impl Snapshot {
         self.view.as_ref()
     }
 
-    /// Runs a query over the buckets that it is about, as far as its budget goes. What it
-    /// keeps meanwhile is counted.
+    /// Executes a query over its buckets, within its budget. The memory that it keeps is
+    /// counted.
     pub fn execute(
         &self,
         query: &PartitionQuery,
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<PartialPage, ExecuteError> {
-        execute::execute(self, query, pace, ledger)
+        execute::execute(self, query, slice, ledger)
     }
 
-    /// As [`Snapshot::execute`], for a query that comes as bytes. So does the answer.
+    /// As [`Snapshot::execute`], with the query and the answer as bytes.
     pub fn execute_bytes(
         &self,
         query: &[u8],
-        pace: &dyn Pace,
+        slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<u8>, ExecuteError> {
-        let definition = &self.reader.setup().definition;
+        let definition = &self.reader.config().definition;
         let container = Context {
             spatial: definition.geospatial(),
             computed: definition.computed_properties().properties().to_vec(),
@@ -87,10 +88,10 @@ impl Snapshot {
         };
         let malformed = || PartitionError::from(RecordError::Malformed { what: "query" });
         let query = PartitionQuery::from_bytes(query, &container).ok_or_else(malformed)?;
-        Ok(self.execute(&query, pace, ledger)?.to_bytes())
+        Ok(self.execute(&query, slice, ledger)?.to_bytes())
     }
 
-    /// Answers a question of the planner about the buckets that have a part of `within`.
+    /// Computes statistics over the buckets that overlap `within`.
     pub fn statistics(
         &self,
         within: &[EpkRange],
@@ -106,7 +107,8 @@ impl Snapshot {
                 query,
                 StatisticsQuery::SetsOfNames { .. } | StatisticsQuery::Values { .. }
             );
-            // Buckets share most names and values, so the one with the most is what counts.
+            // Buckets share most names and values, so the maximum over buckets is the
+            // estimate.
             sum = if is_shared { of_bucket.max(sum) } else { of_bucket + sum };
             if sum >= limit {
                 break;
@@ -122,7 +124,7 @@ impl Snapshot {
         query: &StatisticsQuery,
         sum: u64,
     ) -> Result<(u64, u64), PartitionError> {
-        let (view, keys) = (self.view(), self.reader.setup().keys(bucket));
+        let (view, keys) = (self.view(), self.reader.config().keys(bucket));
         Ok(match query {
             StatisticsQuery::Entries { range, limit } => {
                 (count_entries(view, &keys, range, limit.saturating_sub(sum))?, *limit)
@@ -145,7 +147,7 @@ impl Snapshot {
     }
 }
 
-/// Those of many ranges that overlap another one. They are in order and apart.
+/// The ones of many ranges that overlap another one. They are in order and disjoint.
 #[must_use]
 pub fn overlapping<'r>(ranges: &'r [EpkRange], other: &EpkRange) -> &'r [EpkRange] {
     let first = ranges.partition_point(|range| range.max <= other.min);

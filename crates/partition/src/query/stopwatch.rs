@@ -1,37 +1,37 @@
-//! Where the time of a scan goes, for clients that want to know.
+//! Timings of a scan, for clients that ask for them.
 //!
-//! Two looks at the clock take about as long as one step along an index, so nothing of
-//! this is measured for anybody else.
+//! Two readings of the clock take about as long as one step along an index, so nothing is
+//! measured otherwise.
 
 use std::cell::Cell;
 use std::time::Duration;
 
-use super::request::{Pace, ScanTimes};
+use super::request::{ScanTimes, TimeSlice};
 
 /// What is measured.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Activity {
-    /// Going along indexes.
+    /// Reading index entries.
     Finding,
-    /// Reading items.
+    /// Loading items.
     Loading,
-    /// Making texts of rows.
+    /// Serialising rows.
     Writing,
 }
 
 /// Adds up the activities of one execution.
 pub(super) struct Stopwatch<'t> {
-    /// None if nobody wants to know.
-    clock: Option<&'t dyn Pace>,
+    /// `None` if timings are not requested.
+    clock: Option<&'t dyn TimeSlice>,
     finding: Cell<Duration>,
     loading: Cell<Duration>,
     writing: Cell<Duration>,
 }
 
 impl<'t> Stopwatch<'t> {
-    pub(super) fn new(pace: &'t dyn Pace, is_timed: bool) -> Stopwatch<'t> {
+    pub(super) fn new(slice: &'t dyn TimeSlice, is_timed: bool) -> Stopwatch<'t> {
         let zero = || Cell::new(Duration::ZERO);
-        let clock = is_timed.then_some(pace);
+        let clock = is_timed.then_some(slice);
         Stopwatch { clock, finding: zero(), loading: zero(), writing: zero() }
     }
 

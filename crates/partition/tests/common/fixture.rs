@@ -10,7 +10,7 @@ use model::limits::{Growth, Limits};
 use model::policy::ContainerDefinition;
 use model::position::Lsn;
 use model::rid::{ContainerRid, DatabaseRid};
-use partition::{Bucket, BucketNumber, ContainerNumber, Report, Setup, check_bucket};
+use partition::{Bucket, BucketNumber, ContainerNumber, PartitionConfig, Report, check_bucket};
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
 use storage::{Direction, Durability, KeyRange, ScanLimit, Store, memory};
@@ -22,8 +22,8 @@ pub(crate) const EPOCH_MILLIS: u64 = 1_577_836_800_000;
 /// Keys the path hashes of every test container.
 const PATH_SEED: u64 = 7;
 
-/// Item numbers granted: more than any test uses.
-const NUMBERS: std::ops::Range<u64> = 1..1 << 30;
+/// Ordinals allocated: more than any test uses.
+const ORDINALS: std::ops::Range<u64> = 1..1 << 30;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Backend {
@@ -114,14 +114,14 @@ impl Container {
     }
 
     /// A partition that owns the whole container.
-    pub(crate) fn setup(&self, buckets: u32) -> Setup {
+    pub(crate) fn config(&self, buckets: u32) -> PartitionConfig {
         let definition = self.definition();
         let ranges = definition.partition_key().boundaries(buckets);
         let buckets =
             (0..).zip(ranges).map(|(number, range)| Bucket { number: BucketNumber(number), range });
         let database = DatabaseRid::new(1).unwrap();
         let plan = IndexPlan::compile(definition.indexing(), PATH_SEED);
-        Setup {
+        PartitionConfig {
             container: ContainerNumber(1),
             container_rid: ContainerRid::new(database, 1).unwrap(),
             policy_version: 1,
@@ -130,20 +130,21 @@ impl Container {
             definition: Arc::new(definition),
             moves: Vec::new(),
             lsn_floor: Lsn::ZERO,
-            numbers: Vec::from([NUMBERS]),
+            ordinal_blocks: Vec::from([ORDINALS]),
             growth: Growth::Unlimited,
             limits: Arc::new(Limits::default()),
         }
     }
 
-    /// The setup after the container was replaced by this one.
-    pub(crate) fn reconfigured(&self, old: &Setup) -> Setup {
+    /// The configuration after the container was replaced by this one.
+    pub(crate) fn reconfigured(&self, old: &PartitionConfig) -> PartitionConfig {
         let definition = self.definition();
         let policy_version = old.policy_version + 1;
         let plan = IndexPlan::compile(definition.indexing(), PATH_SEED);
-        let mut setup = Setup { policy_version, definition: Arc::new(definition), ..old.clone() };
-        setup.plans.insert(policy_version, Arc::new(plan));
-        setup
+        let mut config =
+            PartitionConfig { policy_version, definition: Arc::new(definition), ..old.clone() };
+        config.plans.insert(policy_version, Arc::new(plan));
+        config
     }
 }
 
@@ -165,17 +166,17 @@ pub(crate) fn dump(store: &dyn Store) -> Vec<(Bytes, Bytes)> {
 }
 
 /// Checks all buckets.
-pub(crate) fn check(setup: &Setup, store: &dyn Store) -> Report {
+pub(crate) fn check(config: &PartitionConfig, store: &dyn Store) -> Report {
     let view = store.view().unwrap();
     let mut report = Report::default();
-    for bucket in setup.homes() {
-        report.merge(check_bucket(setup, bucket, view.as_ref()).unwrap());
+    for bucket in config.written_buckets() {
+        report.merge(check_bucket(config, bucket, view.as_ref()).unwrap());
     }
     report
 }
 
-pub(crate) fn assert_clean(setup: &Setup, store: &dyn Store) -> Report {
-    let report = check(setup, store);
+pub(crate) fn assert_clean(config: &PartitionConfig, store: &dyn Store) -> Report {
+    let report = check(config, store);
     assert!(report.is_clean(), "{:#?}", report.findings);
     report
 }

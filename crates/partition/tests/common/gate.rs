@@ -1,12 +1,12 @@
-//! A store that shows what is submitted, and keeps it waiting when told to.
+//! A store that records submissions, and holds them back on request.
 
 use std::collections::VecDeque;
 use std::fmt;
 use std::sync::{Arc, Mutex, MutexGuard};
 
 use storage::{
-    Counters, KeyRange, Resolver, StorageError, Store, Stream, Ticket, VerifyReport, View,
-    WriteBatch,
+    Counters, KeyRange, Resolver, StorageError, Store, Ticket, VerifyReport, View, WriteBatch,
+    WriteSession,
 };
 
 /// Passes submissions on to `inner`, at once or when released, in their order.
@@ -23,14 +23,14 @@ struct State {
 }
 
 struct Waiting {
-    stream: Arc<Mutex<Box<dyn Stream>>>,
+    session: Arc<Mutex<Box<dyn WriteSession>>>,
     batch: WriteBatch,
     resolver: Resolver,
 }
 
 impl Waiting {
     fn pass(self) {
-        let ticket = self.stream.lock().unwrap().submit(self.batch);
+        let ticket = self.session.lock().unwrap().submit(self.batch);
         let resolver = self.resolver;
         ticket.on_done(move |outcome| resolver.resolve(outcome));
     }
@@ -46,7 +46,7 @@ impl Gate {
         self.state().holding = true;
     }
 
-    /// Lets up to `count` waiting submissions pass; says how many did.
+    /// Lets up to `count` waiting submissions pass; returns their number.
     pub(crate) fn release(&self, count: usize) -> usize {
         for passed in 0..count {
             let Some(waiting) = self.state().waiting.pop_front() else { return passed };
@@ -70,9 +70,9 @@ impl Gate {
 }
 
 impl Store for Gate {
-    fn stream(&self) -> Box<dyn Stream> {
-        let inner = Arc::new(Mutex::new(self.inner.stream()));
-        Box::new(GateStream { inner, state: Arc::clone(&self.state) })
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        let inner = Arc::new(Mutex::new(self.inner.write_session()));
+        Box::new(GateSession { inner, state: Arc::clone(&self.state) })
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -115,12 +115,12 @@ impl fmt::Debug for Gate {
     }
 }
 
-struct GateStream {
-    inner: Arc<Mutex<Box<dyn Stream>>>,
+struct GateSession {
+    inner: Arc<Mutex<Box<dyn WriteSession>>>,
     state: Arc<Mutex<State>>,
 }
 
-impl Stream for GateStream {
+impl WriteSession for GateSession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
         let mut state = self.state.lock().unwrap();
         state.seen.push(batch.clone());
@@ -129,13 +129,13 @@ impl Stream for GateStream {
             return self.inner.lock().unwrap().submit(batch);
         }
         let (resolver, ticket) = Ticket::pending();
-        state.waiting.push_back(Waiting { stream: Arc::clone(&self.inner), batch, resolver });
+        state.waiting.push_back(Waiting { session: Arc::clone(&self.inner), batch, resolver });
         ticket
     }
 }
 
-impl fmt::Debug for GateStream {
+impl fmt::Debug for GateSession {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("GateStream").finish_non_exhaustive()
+        f.debug_struct("GateSession").finish_non_exhaustive()
     }
 }

@@ -1,4 +1,4 @@
-//! What a partition must do, as simply as it can be said: a map of bodies.
+//! The reference model of a partition: a map of bodies.
 //!
 //! No index, no log, no overlay, no bytes. Etags and resource ids are not
 //! predicted but adopted from the partition's answers; what is predicted is when
@@ -85,7 +85,7 @@ pub(crate) struct Entry {
     pub(crate) stamp: Stamp,
 }
 
-/// The rules of the container.
+/// The policies of the container.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Rules {
     pub(crate) default_ttl: Option<i64>,
@@ -99,14 +99,14 @@ pub(crate) type Items = BTreeMap<String, Entry>;
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Model {
     pub(crate) rules: Rules,
-    /// By key and id, with those that have expired and that nobody has replaced yet.
+    /// By key and id, including expired items that were not replaced yet.
     pub(crate) items: BTreeMap<usize, Items>,
     pub(crate) last_commit_millis: u64,
     pub(crate) commits: u64,
 }
 
 impl Model {
-    /// Does a request, or says why not; `stamps` has one for each step.
+    /// Executes a request, or returns why not; `stamps` has one for each step.
     pub(crate) fn apply(
         &mut self,
         now_millis: u64,
@@ -130,7 +130,7 @@ impl Model {
         Ok(done)
     }
 
-    /// The item, if it is there and has not expired.
+    /// The item, if it exists and has not expired.
     pub(crate) fn live(&self, key: usize, id: &str, now_secs: u64) -> Option<&Entry> {
         let entry = self.items.get(&key)?.get(id)?;
         (!is_expired(&self.rules, entry, now_secs)).then_some(entry)
@@ -274,7 +274,7 @@ fn is_forbidden(edit: &Edit) -> bool {
     }
 }
 
-/// Does one edit; `None` where it cannot be done.
+/// Executes one edit; `None` where that is impossible.
 pub(crate) fn perform(body: &mut Value, edit: &Edit) -> Option<()> {
     match edit {
         Edit::Add { path, value } => write(body, path, value.clone(), false),

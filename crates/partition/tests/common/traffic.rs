@@ -1,4 +1,4 @@
-//! Random requests that meet: few keys, few ids, few values.
+//! Random requests that conflict: few keys, few ids, few values.
 
 use std::sync::Arc;
 
@@ -8,7 +8,8 @@ use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::Location;
 use partition::{
-    Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionError, Patch, Setup,
+    Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionConfig, PartitionError,
+    Patch,
 };
 use runtime::{Random, SeededRandom};
 
@@ -34,7 +35,7 @@ impl Dice {
         self.0.next_u64() % end
     }
 
-    /// True so many times in a thousand.
+    /// True with this probability, in thousandths.
     pub(crate) fn chance(&self, in_thousand: u64) -> bool {
         self.below(1000) < in_thousand
     }
@@ -78,9 +79,9 @@ impl Shape {
         }
     }
 
-    pub(crate) fn setup(self) -> Setup {
+    pub(crate) fn config(self) -> PartitionConfig {
         let limits = Limits { item_bytes_max: ITEM_BYTES_MAX.into(), ..Limits::default() };
-        Setup { limits: Arc::new(limits), ..self.container().setup(3) }
+        PartitionConfig { limits: Arc::new(limits), ..self.container().config(3) }
     }
 }
 
@@ -151,7 +152,7 @@ impl Traffic {
         u8::try_from(self.dice.below(4)).unwrap()
     }
 
-    /// An etag to ask for: the right one, a wrong one, any, or none.
+    /// An etag to require: the right one, a wrong one, any, or none.
     fn condition(&mut self, model: &Model, key: usize, id: &str) -> Option<String> {
         let current = model.items.get(&key).and_then(|items| items.get(id));
         let current = current.map(|entry| entry.stamp.etag.clone());
@@ -254,7 +255,7 @@ impl Traffic {
             }
             _ => {
                 let from = self.path();
-                // A place cannot move into itself: refused when it is parsed.
+                // A value cannot move into itself: refused when it is parsed.
                 if path.starts_with(&from) && path != from {
                     return Edit::Remove { path };
                 }
@@ -326,7 +327,7 @@ pub(crate) fn stamps(outcome: &Outcome) -> Vec<Stamp> {
     outcome.effects.iter().map(stamp).collect()
 }
 
-/// An answer in the words of the model.
+/// An answer as the model has it.
 pub(crate) fn done(outcome: &Outcome) -> Vec<Done> {
     let done = |effect: &partition::Effect| {
         let body = effect.text.as_ref().map(|text| own_body(text).to_string());
@@ -342,7 +343,7 @@ pub(crate) fn done(outcome: &Outcome) -> Vec<Done> {
     outcome.effects.iter().map(done).collect()
 }
 
-/// A refusal in the words of the model; none if the store is to blame.
+/// A refusal as the model has it; `None` if the store is to blame.
 pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
     match problem {
         PartitionError::Exists => Some(Why::Exists),
@@ -355,7 +356,7 @@ pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
         PartitionError::Empty
         | PartitionError::TooMany { .. }
         | PartitionError::Gone
-        | PartitionError::OutOfNumbers
+        | PartitionError::OutOfOrdinals
         | PartitionError::Record(_)
         | _ => panic!("no request of ours leads to {problem:?}"),
     }

@@ -12,7 +12,7 @@ use super::{Analysis, of_no_rows, signature};
 use crate::bound::{Block, Constant, Expr, In, Key, Like, LikePattern};
 use crate::eval::Fits;
 use crate::functions::Function;
-use crate::requirement::Comparison;
+use crate::predicate::Comparison;
 use crate::syntax::{BinaryOp, SubqueryKind, UnaryOp};
 use model::json::Value;
 

@@ -23,19 +23,19 @@ pub(crate) enum Root {
     Slot(Slot),
 }
 
-/// The way from a document, or from a row, to a value.
+/// The path from a document, or from a row, to a value.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct ErrorLocation {
+pub(crate) struct ValuePath {
     pub(crate) root: Root,
     pub(crate) steps: Vec<Key>,
 }
 
-impl ErrorLocation {
-    pub(crate) fn new(root: Root) -> ErrorLocation {
-        ErrorLocation { root, steps: Vec::new() }
+impl ValuePath {
+    pub(crate) fn new(root: Root) -> ValuePath {
+        ValuePath { root, steps: Vec::new() }
     }
 
-    pub(crate) fn to(mut self, key: Key) -> ErrorLocation {
+    pub(crate) fn to(mut self, key: Key) -> ValuePath {
         self.steps.push(key);
         self
     }
@@ -44,14 +44,14 @@ impl ErrorLocation {
         self.root == Root::Document && self.steps.is_empty()
     }
 
-    /// The place that it is a step from, and what must be there for that.
-    fn parent(&self) -> Option<(ErrorLocation, Domain)> {
+    /// The path without its last step, and what must be there for that step.
+    fn parent(&self) -> Option<(ValuePath, Domain)> {
         let mut steps = self.steps.clone();
         let kind = match steps.pop()? {
             Key::Name(_) => Domain::objects(),
             Key::Index(_) => Domain::arrays(),
         };
-        Some((ErrorLocation { root: self.root, steps }, kind))
+        Some((ValuePath { root: self.root, steps }, kind))
     }
 }
 
@@ -60,15 +60,15 @@ impl ErrorLocation {
 pub(crate) enum Constraint {
     Anything,
     Never,
-    At(ErrorLocation, Domain),
+    At(ValuePath, Domain),
     All(Vec<Constraint>),
     Either(Vec<Constraint>),
 }
 
-type Known = BTreeMap<ErrorLocation, Domain>;
+type Known = BTreeMap<ValuePath, Domain>;
 
 impl Constraint {
-    pub(crate) fn at(place: ErrorLocation, domain: Domain) -> Constraint {
+    pub(crate) fn at(place: ValuePath, domain: Domain) -> Constraint {
         if domain.is_any() {
             return Constraint::Anything;
         }
@@ -182,7 +182,7 @@ fn joined(outer: &Known, own: &Known) -> Known {
 }
 
 /// Adds what holds at a place, and what that says of the places it lies in.
-fn learn(own: &mut Known, outer: &Known, place: ErrorLocation, domain: Domain) -> Option<()> {
+fn learn(own: &mut Known, outer: &Known, place: ValuePath, domain: Domain) -> Option<()> {
     let before = own.get(&place).or_else(|| outer.get(&place));
     let after = match before {
         Some(before) => before.and(&domain),

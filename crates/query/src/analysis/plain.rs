@@ -4,7 +4,7 @@
 //! places have to do with each other is checked, so that there is nothing to be concluded.
 
 use super::DEPTH_MAX;
-use super::constraint::{Constraint, ErrorLocation, Root};
+use super::constraint::{Constraint, Root, ValuePath};
 use super::domain::Domain;
 use crate::bound::{Block, Constant, Expr, Slot};
 use crate::syntax::BinaryOp;
@@ -28,7 +28,7 @@ pub(super) fn equalities(block: &Block) -> Option<Constraint> {
     if tests.len() > COMPARISONS_MAX {
         return None;
     }
-    let mut found: Vec<(ErrorLocation, Domain)> = Vec::with_capacity(tests.len());
+    let mut found: Vec<(ValuePath, Domain)> = Vec::with_capacity(tests.len());
     for test in tests {
         let (place, domain) = equality(test, source.slot)?;
         if found.iter().any(|(other, _)| meet(other, &place)) {
@@ -40,7 +40,7 @@ pub(super) fn equalities(block: &Block) -> Option<Constraint> {
     Some(Constraint::all(parts))
 }
 
-fn equality(test: &Expr, row: Slot) -> Option<(ErrorLocation, Domain)> {
+fn equality(test: &Expr, row: Slot) -> Option<(ValuePath, Domain)> {
     let Expr::Binary(BinaryOp::Equal, left, right) = test else { return None };
     let (path, constant) = match (&**left, &**right) {
         (path, Expr::Constant(constant)) | (Expr::Constant(constant), path) => (path, constant),
@@ -55,7 +55,7 @@ fn equality(test: &Expr, row: Slot) -> Option<(ErrorLocation, Domain)> {
 }
 
 /// The place in a row that a path leads to.
-fn place(path: &Expr, row: Slot) -> Option<ErrorLocation> {
+fn place(path: &Expr, row: Slot) -> Option<ValuePath> {
     let (mut steps, mut at) = (Vec::new(), path);
     while let Expr::Member(base, key) = at {
         steps.push(key.clone());
@@ -64,10 +64,10 @@ fn place(path: &Expr, row: Slot) -> Option<ErrorLocation> {
     let leads = matches!(at, Expr::Slot(slot) if *slot == row);
     steps.reverse();
     let plain = leads && !steps.is_empty() && steps.len() <= DEPTH_MAX;
-    plain.then_some(ErrorLocation { root: Root::Document, steps })
+    plain.then_some(ValuePath { root: Root::Document, steps })
 }
 
 /// Whether one of the places lies in the other.
-fn meet(a: &ErrorLocation, b: &ErrorLocation) -> bool {
+fn meet(a: &ValuePath, b: &ValuePath) -> bool {
     a.steps.iter().zip(&b.steps).all(|(a, b)| a == b)
 }

@@ -1,5 +1,5 @@
-//! What evaluation finds around it wherever it is: the context of the query, and
-//! what the run has left to spend.
+//! The ambient state of an evaluation: the context of the query, and the remaining budget
+//! of the run.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -27,8 +27,8 @@ impl Ambient {
         Ambient { context: Arc::clone(context), budget, random }
     }
 
-    /// For a part of the documents, which another thread may run over beside the rest:
-    /// watched by whoever does, and with random numbers of its own.
+    /// For a part of the documents, which another thread may process in parallel with the
+    /// rest: with a watch of its own thread, and with random numbers of its own.
     pub(crate) fn of_part(
         context: &Arc<Context>,
         steps: usize,
@@ -40,7 +40,7 @@ impl Ambient {
         Ambient { context: Arc::clone(context), budget, random }
     }
 
-    /// Makes a call, and has it measured if somebody wants to know.
+    /// Makes a call, and measures it if timings are requested.
     pub(crate) fn metered<T>(&self, called: Called, call: impl FnOnce() -> T) -> T {
         let Some(meter) = &self.context.meter else { return call() };
         let before = meter.now();
@@ -51,7 +51,7 @@ impl Ambient {
 
     /// The next random number from 0 up to, but not, 1.
     pub(crate) fn random(&self) -> f64 {
-        /// Doubles have 53 bits, so there are so many numbers to choose from.
+        /// Doubles have 53 bits, hence the number of values to choose from.
         const CHOICES: f64 = 9_007_199_254_740_992.0;
         let state = self.random.get().wrapping_add(0x9E37_79B9_7F4A_7C15);
         self.random.set(state);

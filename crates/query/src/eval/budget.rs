@@ -1,9 +1,9 @@
-//! What one run of a query may use. Without it, nested joins and doubled values
-//! would let a short text ask for any amount of time and memory.
+//! The budget of one run of a query. Without it, nested joins and doubled values would let
+//! a short text use any amount of time and memory.
 //!
-//! Whatever takes time pays here, in steps, in proportion to the work and before it
-//! is done or while it is: nothing else can stop it. Every now and then whoever runs
-//! the query is asked whether it may go on.
+//! All work is charged here, in steps, in proportion to its cost and before or while it is
+//! done: nothing else can stop it. Now and then the watch is asked whether the query may
+//! continue.
 
 use std::cell::Cell;
 use std::rc::Rc;
@@ -13,25 +13,24 @@ use crate::context::Watch;
 use crate::error::QueryError;
 use crate::ledger::Ledger;
 
-/// Steps that one run may take unless it is told otherwise: more than a page
-/// needs, and about a second of work. Evaluating one node of an expression is a
-/// step, and so is looking through 16 bytes.
+/// Steps that one run may take by default: more than a page needs, and about a second of
+/// work. Evaluating one node of an expression is a step, and so is reading 16 bytes.
 pub const STEPS_MAX: usize = 20_000_000;
 
-/// Bytes that are looked through in the time of one step.
+/// Bytes that are read in the time of one step.
 pub(crate) const BYTES_PER_STEP: usize = 16;
 
 /// Bytes that one computed value may have: no response can hold a larger one.
 pub const VALUE_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// Steps between two questions to the [`Watch`]: somewhat less than a millisecond.
+/// Steps between two calls of the [`Watch`]: somewhat less than a millisecond.
 pub const WATCH_STEPS: usize = 1 << 14;
 
 #[derive(Debug)]
 pub(crate) struct Budget {
     steps: Cell<usize>,
     ledger: Rc<Ledger>,
-    /// What of the bytes kept is only kept until the next document comes.
+    /// The part of the kept bytes that is only kept until the next document comes.
     passing: Cell<usize>,
     watch: Option<Arc<dyn Watch>>,
     stopped: Cell<bool>,
@@ -56,8 +55,8 @@ impl Budget {
         self.look_up()
     }
 
-    /// Asks whether to go on. A no is remembered: some callers do without what they
-    /// could not compute, and must not go on with the next thing.
+    /// Asks whether to continue. A no is remembered: some callers do without what they
+    /// could not compute, and must not continue with the next part.
     fn look_up(&self) -> Result<(), QueryError> {
         if self.watch.as_ref().is_some_and(|watch| !watch.may_go_on()) {
             self.stopped.set(true);
@@ -66,12 +65,12 @@ impl Budget {
         Ok(())
     }
 
-    /// Whether the query was told not to go on.
+    /// Whether the query was stopped.
     pub(crate) fn is_stopped(&self) -> bool {
         self.stopped.get()
     }
 
-    /// Pays for looking through so many bytes.
+    /// Charges for reading `bytes`.
     pub(crate) fn spend_reading(&self, bytes: usize) -> Result<(), QueryError> {
         self.spend_steps(bytes / BYTES_PER_STEP)
     }
@@ -83,17 +82,17 @@ impl Budget {
         Ok(())
     }
 
-    /// So many of them are kept to the end.
+    /// Marks `bytes` of them as kept to the end.
     pub(crate) fn keep(&self, bytes: usize) {
         self.passing.set(self.passing.get().saturating_sub(bytes));
     }
 
-    /// So many of those that were to be kept to the end are not.
+    /// Releases `bytes` of those that were to be kept to the end.
     pub(crate) fn release(&self, bytes: usize) {
         self.ledger.release(bytes);
     }
 
-    /// All else is gone with the document.
+    /// Everything else is dropped with the document.
     pub(crate) fn end_document(&self) {
         let passed = self.passing.take();
         if passed > 0 {
@@ -105,20 +104,20 @@ impl Budget {
         self.steps.get()
     }
 
-    /// Takes over what another budget has come to.
+    /// Continues with the remaining steps of another budget.
     pub(crate) fn go_on_from(&self, other: &Budget) {
         self.steps.set(other.steps.get());
         self.stopped.set(other.stopped.get());
     }
 
-    /// Allows so many steps from here on.
+    /// Sets the remaining steps.
     pub(crate) fn allow_steps(&self, steps: usize) {
         self.steps.set(steps);
     }
 }
 
 impl Drop for Budget {
-    /// The ledger goes on with what others keep for the query.
+    /// The ledger keeps what others keep for the query.
     fn drop(&mut self) {
         self.end_document();
     }

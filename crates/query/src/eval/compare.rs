@@ -12,8 +12,8 @@ use model::json::{DistinctHash, Number, Object, Value, write_string};
 use super::datum::{Datum, Type};
 use crate::number::Numeric;
 
-/// Deep equality by meaning: `1` equals `1.0`, and objects are equal in any
-/// order of members. Undefined equals nothing; the caller tells it apart.
+/// Deep equality by value: `1` equals `1.0`, and objects are equal in any order of members.
+/// Undefined equals nothing; the caller treats it separately.
 pub(crate) fn equal(a: &Datum<'_>, b: &Datum<'_>) -> bool {
     let kind = a.type_of();
     if kind != b.type_of() {
@@ -36,8 +36,8 @@ pub(crate) fn equal(a: &Datum<'_>, b: &Datum<'_>) -> bool {
     }
 }
 
-/// The order of two values of one primitive type; `None` where `<` is
-/// undefined. NaN is in no order with anything, which is `Some(None)`.
+/// The order of two values of one primitive type; `None` where `<` is undefined. NaN is
+/// unordered with everything, which is `Some(None)`.
 pub(crate) fn primitive_order(a: &Datum<'_>, b: &Datum<'_>) -> Option<Option<Ordering>> {
     let kind = a.type_of();
     if kind != b.type_of() {
@@ -71,7 +71,7 @@ pub(crate) fn total_order(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
     }
 }
 
-/// None where a value is too large to be built.
+/// `None` where a value is too large to be built.
 fn distinct_hash(datum: &Datum<'_>) -> Option<DistinctHash> {
     datum.to_value().ok().flatten().map(|value| DistinctHash::of(&value))
 }
@@ -124,9 +124,9 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
     }
 }
 
-/// The value by which a row is told from others and sorted among them, where rows are groups
-/// or all different. Values that are equal have one that is the same in every digit; one that
-/// JSON cannot say has a stand-in. `None` is undefined.
+/// The value that distinguishes a row from others and sorts it among them, where rows are
+/// groups or distinct. Equal values have one that is the same in every digit; a value that
+/// JSON cannot represent has a substitute. `None` is undefined.
 pub(crate) fn representative(datum: &Datum<'_>) -> Option<Value> {
     let defined = |datum: &Datum<'_>| representative(datum).unwrap_or(Value::Null);
     Some(match datum.type_of() {

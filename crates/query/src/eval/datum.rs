@@ -10,8 +10,8 @@ use crate::number::Numeric;
 
 /// A value of the language: JSON, or undefined.
 ///
-/// What comes from a document stays a view into its text until an operator
-/// looks inside; what is computed shares its parts, so cloning is cheap.
+/// A value of a document stays a view into its text until an operator looks inside; a
+/// computed one shares its parts, so cloning is cheap.
 #[derive(Clone, Debug)]
 pub(crate) enum Datum<'a> {
     Undefined,
@@ -68,7 +68,7 @@ impl<'a> Datum<'a> {
     /// What one value costs besides its text.
     pub(crate) const OVERHEAD: usize = 16;
 
-    /// Bytes that could be looked at in the time that one value takes by itself.
+    /// Bytes that can be read in the time that one value takes by itself.
     const VALUE_EFFORT: usize = 64;
 
     pub(crate) fn string(text: impl Into<Cow<'a, str>>) -> Datum<'a> {
@@ -178,7 +178,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The property of an object; undefined for all else.
+    /// The property of an object; undefined for other types.
     pub(crate) fn get(&self, name: &str) -> Datum<'a> {
         match self {
             Datum::Json(raw) => raw.get(name).map_or(Datum::Undefined, Datum::Json),
@@ -195,7 +195,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The element of an array; undefined for all else.
+    /// The element of an array; undefined for other types.
     pub(crate) fn at(&self, index: usize) -> Datum<'a> {
         match self {
             Datum::Json(raw) => raw.elements().nth(index).map_or(Datum::Undefined, Datum::Json),
@@ -258,7 +258,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// The value for longer than the document it comes from.
+    /// The value, detached from the lifetime of its document.
     pub(crate) fn detached(&self) -> Datum<'static> {
         match self {
             Datum::Undefined => Datum::Undefined,
@@ -278,8 +278,8 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// About how many bytes the value takes when it is written out. Shared
-    /// parts count each time they appear.
+    /// Approximate bytes of the value when it is serialised. Shared parts count each time
+    /// they appear.
     pub(crate) fn weight(&self) -> usize {
         match self {
             Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => Self::OVERHEAD,
@@ -290,8 +290,8 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// Bytes that are looked at when all of the value is: those of a document are once
-    /// more for every level that is around them, and each value takes some time besides.
+    /// Bytes that are read when all of the value is: those of a document count once more
+    /// for every level around them, and each value takes some time besides.
     pub(crate) fn effort(&self) -> usize {
         match self {
             Datum::Undefined
@@ -317,7 +317,7 @@ impl<'a> Datum<'a> {
         }
     }
 
-    /// About how many bytes of its own the value takes once it is detached. The text of
+    /// Approximate bytes of its own that the value takes once it is detached. The text of
     /// an array or object becomes a tree, which may be thirty times as large.
     pub(crate) fn footprint(&self) -> usize {
         match self {
@@ -344,8 +344,8 @@ impl<'a> Datum<'a> {
         self.built().map_err(|NotFinite| QueryError::NotFinite)
     }
 
-    /// Writes the value as JSON; `None` for undefined. What comes from a document is
-    /// copied as it stands there.
+    /// Writes the value as JSON; `None` for undefined. A value of a document is copied as
+    /// it stands there.
     pub(crate) fn to_text(&self) -> Result<Option<String>, QueryError> {
         if !self.is_defined() {
             return Ok(None);
@@ -439,8 +439,8 @@ const NODE_BYTES: usize = 64 + ALLOCATION_BYTES;
 /// A member of an object without its texts.
 const MEMBER_BYTES: usize = size_of::<(Cow<'_, str>, Datum<'_>)>() + ALLOCATION_BYTES;
 
-/// What the tree of a text takes: each comma and each bracket stands for a value. Where
-/// they stand in strings, it is less.
+/// The bytes of a text's tree: each comma and each bracket stands for a value. Where they
+/// are inside strings, it is less.
 fn tree_bytes(text: &str) -> usize {
     let values = text.bytes().filter(|byte| matches!(byte, b',' | b'[' | b'{')).count();
     text.len().saturating_add(values.saturating_mul(MEMBER_BYTES))

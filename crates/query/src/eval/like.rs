@@ -3,7 +3,7 @@
 use super::budget::Budget;
 use crate::error::QueryError;
 
-/// A pattern taken apart once, however many rows it is held against.
+/// A pattern that is compiled once, however many rows it is matched against.
 #[derive(Clone, Debug)]
 pub(crate) struct Pattern {
     parts: Vec<Part>,
@@ -14,26 +14,26 @@ enum Part {
     AnyRun,
     AnyCharacter,
     Character(char),
-    /// The ranges are in order and apart: there may be as many as the pattern is long.
+    /// The ranges are in order and disjoint: there may be as many as the pattern is long.
     Set {
         negated: bool,
         ranges: Vec<(char, char)>,
     },
 }
 
-/// What all texts that fit a pattern have in common.
+/// What all texts that match a pattern have in common.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Fits {
     /// They are this text.
     Exactly(String),
-    /// They begin so, and whatever begins so fits.
+    /// They have this prefix, and whatever has it matches.
     Prefix(String),
-    /// They begin so.
+    /// They have this prefix.
     AtMost(String),
 }
 
 impl Part {
-    /// Whether the part stands for this one character.
+    /// Whether the part matches this character.
     fn takes(&self, c: char) -> bool {
         match self {
             Part::AnyRun => false,
@@ -53,10 +53,10 @@ impl Pattern {
         Pattern { parts: parts(pattern, escape) }
     }
 
-    /// Whether the whole text fits.
+    /// Whether the whole text matches.
     ///
-    /// Greedy with one point of return: when a part does not fit, only the last
-    /// run can have been too short, so nothing before it is tried again.
+    /// Greedy with one backtracking point: when a part does not match, only the last run
+    /// can have been too short, so nothing before it is tried again.
     pub(crate) fn matches(&self, text: &str, budget: &Budget) -> Result<bool, QueryError> {
         let (mut rest, mut p) = (text, 0);
         let mut last_run: Option<(&str, usize)> = None;
@@ -105,7 +105,7 @@ impl Pattern {
 fn parts(pattern: &str, escape: Option<char>) -> Vec<Part> {
     let mut parts = Vec::new();
     let mut chars = pattern.chars();
-    // A set that does not close is looked for once: none behind it closes, either.
+    // A set that does not close is searched for once: none after it closes, either.
     let mut closes = true;
     while let Some(c) = chars.next() {
         let part = match c {
@@ -129,7 +129,7 @@ fn parts(pattern: &str, escape: Option<char>) -> Vec<Part> {
     parts
 }
 
-/// Reads a set behind its opening bracket; `None` if it does not close.
+/// Reads a set after its opening bracket; `None` if it does not close.
 fn set(text: &str) -> Option<(Part, &str)> {
     let (inside, rest) = text.split_once(']')?;
     let (negated, inside) = match inside.strip_prefix('^') {
@@ -155,7 +155,7 @@ fn set(text: &str) -> Option<(Part, &str)> {
     }
 }
 
-/// Sorts ranges and joins those that meet; those that are turned round hold nothing.
+/// Sorts ranges and joins those that meet; reversed ones are empty.
 fn apart(mut ranges: Vec<(char, char)>) -> Vec<(char, char)> {
     ranges.retain(|(low, high)| low <= high);
     ranges.sort_unstable();

@@ -15,7 +15,8 @@ impl<'a> From<Truth> for Datum<'a> {
     }
 }
 
-/// One operand that is false decides; otherwise one that is not true spoils.
+/// One operand that is false decides; otherwise one that is not true makes the result
+/// undefined.
 pub(crate) fn and(a: Truth, b: Truth) -> Truth {
     match (a, b) {
         (Some(false), _) | (_, Some(false)) => Some(false),
@@ -104,8 +105,7 @@ fn arithmetic(op: BinaryOp, a: f64, b: f64) -> f64 {
     }
 }
 
-/// As JavaScript does: cut the fraction, keep the low 32 bits; what is not
-/// finite is zero.
+/// As JavaScript does: truncate, keep the low 32 bits; what is not finite is zero.
 fn to_uint32(number: f64) -> u32 {
     const RANGE: f64 = 4_294_967_296.0;
     if !number.is_finite() {

@@ -1,5 +1,5 @@
-//! Aggregates: what they make of undefined and mixed values is the service's
-//! table, recorded from its emulator.
+//! Aggregates: how they treat undefined and mixed values is the service's table, recorded
+//! from its emulator.
 
 use std::collections::BTreeSet;
 
@@ -7,7 +7,7 @@ use super::partial::{PartialAggregate, Plain};
 use crate::error::QueryError;
 use crate::eval::{ALLOCATION_BYTES, Budget, Datum, Type, identity, total_order};
 
-/// What is made of the values of many rows.
+/// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum AggregateKind {
     Count,
@@ -83,7 +83,7 @@ pub(super) enum Accumulator {
 pub(super) enum Extreme {
     Nothing,
     Value(Datum<'static>),
-    /// An array or object was seen, which has no place among primitives.
+    /// An array or object was seen, which is not comparable with primitives.
     Spoilt,
 }
 
@@ -104,7 +104,7 @@ impl Accumulator {
         }
     }
 
-    /// Adds a value. Says how many bytes it keeps for it, which are counted already.
+    /// Adds a value. Returns the bytes that it keeps for it, which are counted already.
     pub(super) fn add(&mut self, value: &Datum<'_>, budget: &Budget) -> Result<usize, QueryError> {
         if !value.is_defined() {
             return Ok(0);
@@ -128,7 +128,7 @@ impl Accumulator {
         Ok(0)
     }
 
-    /// Its state, for another accumulator of its kind to go on from.
+    /// Its state, for another accumulator of its kind to continue.
     pub(super) fn into_partial(self) -> PartialAggregate {
         let number = |count: usize| u64::try_from(count).unwrap_or(u64::MAX);
         match self {
@@ -149,8 +149,8 @@ impl Accumulator {
         }
     }
 
-    /// Adds what another one of its kind has gathered of later values. Says how many bytes it
-    /// keeps for that, which are counted already.
+    /// Adds the state of another one of its kind over later values. Returns the bytes that
+    /// it keeps for that, which are counted already.
     pub(super) fn merge(
         &mut self,
         partial: PartialAggregate,
@@ -182,7 +182,7 @@ impl Accumulator {
                 }
                 return Ok(kept);
             }
-            // Nothing was gathered, or it is the state of another kind.
+            // Nothing was accumulated, or it is the state of another kind.
             _ => {}
         }
         Ok(0)
@@ -205,14 +205,14 @@ impl Accumulator {
     }
 }
 
-/// Adds a value to a list, unless it was seen. Says how many bytes that takes.
+/// Adds a value to a list, unless it was seen. Returns the bytes that takes.
 fn list(
     values: &mut Vec<Datum<'static>>,
     seen: Option<&mut BTreeSet<String>>,
     value: &Datum<'_>,
     budget: &Budget,
 ) -> Result<usize, QueryError> {
-    // A list that grows has up to twice the room that it needs.
+    // A growing list has up to twice the capacity that it needs.
     let mut kept = 2 * size_of::<Datum<'_>>() + value.footprint();
     if let Some(seen) = seen {
         let identity = identity(value);

@@ -12,8 +12,8 @@ use crate::eval::{
     ALLOCATION_BYTES, Budget, Datum, Env, evaluate, identity, representative, total_order,
 };
 
-/// The groups so far, by the identities of their keys. Nothing in here refers to
-/// a document, so groups can be gathered from documents that come and go.
+/// The groups so far, by the identities of their keys. Nothing in here refers to a
+/// document, so documents can be dropped while groups accumulate.
 #[derive(Debug)]
 pub(crate) struct Groups {
     groups: BTreeMap<Vec<String>, Group>,
@@ -42,7 +42,7 @@ impl Groups {
         Groups { groups }
     }
 
-    /// Adds the row that the environment stands on. Says how many bytes are kept for it,
+    /// Adds the current row of the environment. Returns the bytes that are kept for it,
     /// which are counted already.
     pub(crate) fn add<'a>(
         &mut self,
@@ -65,8 +65,8 @@ impl Groups {
         Ok(kept)
     }
 
-    /// The group with these keys, and how many bytes are kept for it if it is a new one, which
-    /// are counted already.
+    /// The group with these keys, and the bytes that are kept for it if it is a new one,
+    /// which are counted already.
     fn group_of(
         &mut self,
         grouping: &Grouping,
@@ -81,7 +81,7 @@ impl Groups {
             let fields =
                 keys.len() * KEY_BYTES + grouping.aggregates.len() * size_of::<Accumulator>();
             kept = (GROUP_BYTES + fields + bytes).saturating_add(values);
-            // A value is there twice while it is detached.
+            // A value exists twice while it is detached.
             budget.spend_bytes(kept.saturating_add(values))?;
         }
         let group = self
@@ -100,8 +100,8 @@ impl Groups {
         PartialGroups { groups: self.groups.into_values().map(partial).collect() }
     }
 
-    /// Adds groups that were gathered elsewhere, of later documents. Says how many bytes are
-    /// kept for them, which are counted already.
+    /// Merges groups that were accumulated elsewhere, of later documents. Returns the bytes
+    /// that are kept for them, which are counted already.
     pub(crate) fn merge(
         &mut self,
         grouping: &Grouping,
@@ -122,7 +122,7 @@ impl Groups {
         Ok(sum)
     }
 
-    /// Adds so many rows to the one group, all of whose aggregates count rows.
+    /// Adds this many rows to the one group, all of whose aggregates count rows.
     pub(crate) fn count(&mut self, rows: usize) {
         for accumulator in self.groups.values_mut().flat_map(|group| &mut group.accumulators) {
             if let Accumulator::Count(count) = accumulator {
@@ -131,8 +131,8 @@ impl Groups {
         }
     }
 
-    /// Gives the outputs of all groups to `sink`, with what groups are ordered by. Groups are
-    /// gone as soon as they have given theirs.
+    /// Passes the outputs of all groups to `sink`, with their sort keys. A group is dropped
+    /// as soon as its output was passed.
     pub(crate) fn finish<'a>(
         self,
         block: &'a Block,
@@ -195,8 +195,8 @@ impl Group {
         Group { keys, accumulators }
     }
 
-    /// Lets the environment stand on the group. What the group is ordered by comes back: one
-    /// value of all that are equal.
+    /// Loads the group into the environment. Returns its sort keys: one value of all that
+    /// are equal.
     fn stand<'a>(
         &self,
         grouping: &'a Grouping,

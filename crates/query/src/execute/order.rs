@@ -25,9 +25,9 @@ pub(super) fn rows<'a>(block: &'a Block, env: &mut Env<'a>) -> Result<Vec<Datum<
         let output = evaluate(&block.output, env)?;
         let weight = keys.iter().fold(output.weight(), |sum, key| sum.saturating_add(key.weight()));
         let fields = size_of::<Row<'_>>() + keys.len() * size_of::<Datum<'_>>();
-        // A list that grows has up to twice the room that it needs.
+        // A growing list has up to twice the capacity that it needs.
         env.budget().spend_bytes(weight.saturating_add(2 * fields))?;
-        // It is compared with others, as often as there are powers of two among them.
+        // It is compared with others, as often as the logarithm of their number.
         let effort = keys.iter().fold(0_usize, |sum, key| sum.saturating_add(key.effort()));
         let levels = usize::BITS - rows.len().leading_zeros();
         let levels = usize::try_from(levels).unwrap_or(usize::MAX);

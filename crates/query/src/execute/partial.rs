@@ -1,8 +1,8 @@
-//! Partial aggregates as plain data: what one run has gathered, for another to go on with.
+//! Partial aggregates as plain data: the state of one run, for another to continue.
 //!
-//! Whoever runs a query over a part of the documents hands on its groups with the state of
-//! their aggregates. Added up in the order of the parts they give what one run over all
-//! documents gives, but for the digits that sums of fractions lose in another sequence.
+//! A run over a part of the documents hands on its groups with the state of their
+//! aggregates. Merged in the order of the parts they give the result of one run over all
+//! documents, but for the digits that sums of fractions lose in another sequence.
 
 use model::varint::{list, number, put_bytes, put_list, put_number, take, text};
 
@@ -32,9 +32,9 @@ pub(super) enum PartialAggregate {
         total: Option<f64>,
         count: u64,
     },
-    /// The least or greatest so far, none of no values.
+    /// The least or greatest so far, `None` of no values.
     Extreme(Option<Plain>),
-    /// An array or object was seen, which has no place among primitives.
+    /// An array or object was seen, which is not comparable with primitives.
     Spoilt,
     List(Vec<Plain>),
 }
@@ -53,7 +53,7 @@ pub(super) enum Plain {
 }
 
 impl PartialGroups {
-    /// How many groups there are.
+    /// The number of groups.
     #[must_use]
     pub fn len(&self) -> usize {
         self.groups.len()
@@ -64,7 +64,7 @@ impl PartialGroups {
         self.groups.is_empty()
     }
 
-    /// About how many bytes they take.
+    /// Approximate size in bytes.
     #[must_use]
     pub fn footprint(&self) -> usize {
         let values = |group: &PartialGroup| -> usize {

@@ -44,7 +44,7 @@ fn length<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined(only(arguments).elements().map(|elements| Datum::count(elements.len())))
 }
 
-/// A negative start counts from the end; all that is out of range is cut off.
+/// A negative start counts from the end; everything out of range is cut off.
 fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let elements = at(arguments, 0).elements()?;
@@ -60,8 +60,8 @@ fn slice<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     })())
 }
 
-/// With a third argument that is true, an object fits an element that has its
-/// members and more.
+/// With a third argument that is true, an object matches an element that has its members
+/// and more.
 fn contains<'a>(ambient: &Ambient, arguments: &[Datum<'a>]) -> Evaluated<'a> {
     let (wanted, partially) = (at(arguments, 1), at(arguments, 2));
     let flag = if arguments.len() > 2 { partially.as_bool() } else { Some(false) };
@@ -98,7 +98,7 @@ fn has_parts(
     Ok(true)
 }
 
-/// Joins the answers for all the values in three-valued logic.
+/// Combines the answers for all values in three-valued logic.
 fn contains_each<'a>(
     arguments: &[Datum<'a>],
     start: Truth,
@@ -223,8 +223,8 @@ fn object_to_array_bytes(arguments: &[Datum<'_>]) -> usize {
     only(arguments).weight().saturating_add(members.saturating_mul(names))
 }
 
-/// Members as objects with a name and a value, called `k` and `v` if the
-/// caller does not say otherwise.
+/// Members as objects with a name and a value, called `k` and `v` unless the caller names
+/// them.
 fn object_to_array<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let members = only(arguments).members()?;

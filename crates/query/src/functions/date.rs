@@ -64,7 +64,7 @@ fn is_date<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     Datum::Bool(read(only(arguments)).is_some())
 }
 
-/// A part, how many of it and the date; or a time span and the date.
+/// A part, its number and the date; or a time span and the date.
 fn add<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         if let [span, date] = arguments {
@@ -131,11 +131,11 @@ fn bin<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
 fn from_parts<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     written((|| {
         let whole = |place: usize| arguments.get(place).map_or(Some(0), Datum::as_i64);
-        // Of all but the last, 16 bits are read.
+        // Of all but the last, 16 bits are used.
         let given = |place: usize, limit: i64| {
             Some(whole(place)? & 0xFFFF).filter(|value| (0..limit).contains(value))
         };
-        // Of the last one it is the first digits that count, if there are more than seven.
+        // Of the last one the first digits count, if there are more than seven.
         let shortened = |digits: i64| std::iter::successors(Some(digits), |more| Some(more / 10));
         let ticks = shortened(whole(6)?).find(|ticks| *ticks < SECOND).filter(|it| *it >= 0)?;
         let (year, month, day) = (given(0, 10_000)?, given(1, 13)?, given(2, 32)?);
@@ -157,7 +157,7 @@ fn count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
     defined(read(only(arguments)).map(counted))
 }
 
-/// The date after so many units; a second argument says how it is written.
+/// The date after this many units; a second argument is its format.
 fn from_count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
     let ticks = only(arguments).as_i64().and_then(|count| count.checked_mul(unit));
     let instant = ticks.and_then(Instant::from_ticks);
@@ -165,7 +165,7 @@ fn from_count<'a>(arguments: &[Datum<'a>], unit: i64) -> Datum<'a> {
     defined((|| Some(Datum::string(format::format(instant?, &form.as_str()?))))())
 }
 
-/// The current time, moved by so many parts in a direction.
+/// The current time, shifted by a number of parts in a direction.
 fn from_now<'a>(ambient: &Ambient, arguments: &[Datum<'a>], sign: i64) -> Datum<'a> {
     written((|| {
         let now = now(ambient)?;

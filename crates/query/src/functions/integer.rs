@@ -1,5 +1,5 @@
-//! Arithmetic on 64-bit integers. An argument with a fraction gives undefined.
-//! What overflows wraps, as machine arithmetic does.
+//! Arithmetic on 64-bit integers. An argument with a fraction gives undefined. Overflow
+//! wraps, as machine arithmetic does.
 
 use super::{Function, defined, only};
 use crate::eval::Datum;

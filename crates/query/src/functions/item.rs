@@ -1,4 +1,4 @@
-//! Functions about the item itself, and those that give another value each time.
+//! Functions of the item itself, and those that return another value each time.
 
 use model::json::hash64;
 use model::rid::ItemRid;
@@ -12,7 +12,7 @@ pub(super) const TABLE: &[Function] = &[
     Function::aware(&["RAND"], (0, 0), |ambient, _| Ok(Datum::number(ambient.random()))).volatile(),
 ];
 
-/// The number of an item, which no other item of its container has.
+/// The number of an item, unique in its container.
 fn document_id<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let rid = only(arguments).get("_rid");
@@ -21,8 +21,8 @@ fn document_id<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     })())
 }
 
-/// A 64-bit hash of a value, from a seed, which is the hash of undefined itself. What
-/// remains of it after a division is asked for by the second argument.
+/// A 64-bit hash of a value, with a seed, which is the hash of undefined itself. The second
+/// argument is a modulus.
 fn hash<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     defined((|| {
         let seed = at(arguments, 2).as_i64().unwrap_or(0);

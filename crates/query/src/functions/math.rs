@@ -59,12 +59,12 @@ fn log_of(number: f64, base: f64) -> f64 {
     }
 }
 
-/// To a whole number, or to so many decimals; halves away from zero.
+/// To an integer, or to a number of decimals; halves away from zero.
 fn round<'a>(arguments: &[Datum<'a>]) -> Datum<'a> {
     let [number, decimals] = arguments else { return map(arguments, f64::round) };
     defined((|| {
         let decimals = decimals.as_i64()?;
-        // An integer has no decimals, and may be one that no double is.
+        // An integer has no decimals, and may not be representable as a double.
         if decimals >= 0
             && let Some(Numeric::Integer(whole)) = number.as_numeric()
         {

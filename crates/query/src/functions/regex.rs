@@ -1,10 +1,10 @@
 //! Regular expressions.
 //!
-//! The service speaks PCRE, which can take time without end on short texts. The
-//! automata used here never do: their time grows with the pattern and the text, and
-//! every step of it is paid for (`matcher.rs`). So patterns are translated, and what
-//! cannot be said without backtracking is refused in words, while a pattern that is
-//! plain wrong gives undefined as in the service.
+//! The service uses PCRE, whose backtracking can take exponential time on short texts. The
+//! automata used here never do: their time grows with the pattern and the text, and every
+//! step of it is charged (`matcher.rs`). So patterns are translated, and what cannot be
+//! expressed without backtracking is refused with a message, while an invalid pattern gives
+//! undefined as in the service.
 
 mod matcher;
 mod translate;
@@ -32,9 +32,9 @@ pub(super) const TABLE: &[Function] = &[
     Function::aware(&["REGEXREPLACEALL"], (3, 4), |ambient, a| replaced(ambient, a, true)).opaque(),
 ];
 
-/// A fourth argument says which group of the pattern is wanted, counted by opening
-/// brackets; group 0 is the whole match. Clients of the service may also give a list, of
-/// which nothing is written down.
+/// A fourth argument selects a group of the pattern, counted by opening brackets; group 0
+/// is the whole match. Clients of the service may also pass a list, which is not
+/// documented.
 fn extracted<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse) -> Evaluated<'a> {
     let Some(group) = arguments.get(3) else { return compiled_anew(ambient, arguments, kind) };
     if group.elements().is_some() {
@@ -48,8 +48,8 @@ fn extracted<'a>(ambient: &Ambient, arguments: &[Datum<'a>], kind: RegexUse) -> 
     }
 }
 
-/// What a group took part with in the first match, or in each. Where it took no part, there
-/// is nothing.
+/// The text of a group in the first match, or in each. Where it took no part, there is
+/// none.
 fn grouped<'a>(
     ambient: &Ambient,
     arguments: &[Datum<'a>],
@@ -86,7 +86,7 @@ fn grouped<'a>(
     })
 }
 
-/// The text with the first match, or each, replaced by another text, as it is.
+/// The text with the first match, or each, replaced by another text, literally.
 fn replaced<'a>(ambient: &Ambient, arguments: &[Datum<'a>], all: bool) -> Evaluated<'a> {
     let string = |place: usize| at(arguments, place).as_str();
     let modifiers = if arguments.len() > 3 { string(3) } else { Some("".into()) };
@@ -123,19 +123,19 @@ fn uncompiled<'a>(error: RegexError) -> Evaluated<'a> {
     }
 }
 
-/// What is asked of a pattern.
+/// How a pattern is used.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum RegexUse {
-    /// Whether it is found.
+    /// Whether it matches.
     Test,
-    /// The first text that fits, undefined if there is none.
+    /// The first match, undefined if there is none.
     First,
-    /// All texts that fit.
+    /// All matches.
     All,
 }
 
 impl RegexUse {
-    /// What the function of that name does with patterns, if it does.
+    /// How the function of that name uses patterns, if it does.
     pub(crate) fn of(function: &Function) -> Option<RegexUse> {
         match function.name() {
             "REGEXMATCH" => Some(RegexUse::Test),
@@ -149,11 +149,11 @@ impl RegexUse {
 /// Why a pattern cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum RegexError {
-    /// It says nothing, so the result is undefined.
+    /// It is malformed, so the result is undefined.
     Invalid,
-    /// It is right, but needs backtracking.
+    /// It is valid, but needs backtracking.
     Unsupported(&'static str),
-    /// It would take too long to make.
+    /// It would take too long to compile.
     Unpaid(QueryError),
 }
 
@@ -226,7 +226,7 @@ fn search<'a>(matcher: &Matcher, kind: RegexUse, text: &str, budget: &Budget) ->
     }
 }
 
-/// Texts that were found, as many as one value may hold.
+/// Matches, as many as one value may hold.
 #[derive(Default)]
 struct Found<'a> {
     all: Vec<Datum<'a>>,
@@ -257,7 +257,7 @@ fn compile(
     matcher.ok_or(RegexError::Invalid)
 }
 
-/// A pattern as the library spells it, and how it is to be read.
+/// A pattern in the library's syntax, and its flags.
 fn prepared(pattern: &str, modifiers: &str, kind: RegexUse) -> Result<(String, Flags), RegexError> {
     if !modifiers.chars().all(|modifier| "msix".contains(modifier)) {
         return Err(RegexError::Invalid);

@@ -1,4 +1,4 @@
-//! Shapes, on the globe or on a plane, as the container says.
+//! Spatial functions, on the globe or on a plane, as the container is configured.
 
 mod ellipsoid;
 mod globe;
@@ -27,10 +27,10 @@ pub(super) const TABLE: &[Function] = &[
     Function::aware(&["ST_ISVALIDDETAILED"], (1, 1), is_valid_detailed).taking_undefined(),
 ];
 
-/// What is said of values that are no objects.
+/// The message for values that are not objects.
 const NO_SHAPE: &str = "Unable to process the geometry.";
 
-/// What coordinates are taken for.
+/// The surface that coordinates refer to.
 #[derive(Clone, Copy, Debug)]
 enum Surface {
     Globe,
@@ -55,7 +55,7 @@ impl Surface {
     }
 
     fn distance(self, ambient: &Ambient, a: &Shape, b: &Shape) -> Result<f64, QueryError> {
-        /// The distance from a point to an edge is found by trial.
+        /// The distance from a point to an edge is found by iteration.
         const TRIAL_STEPS: usize = 500;
         match self {
             Surface::Globe => {
@@ -93,7 +93,7 @@ fn flat(shape: &Shape) -> Geometry {
     }
 }
 
-/// Two shapes together; undefined if one of them is none.
+/// A function of two shapes; undefined if one of the values is none.
 fn compare<'a>(
     ambient: &Ambient,
     arguments: &[Datum<'a>],
@@ -106,12 +106,12 @@ fn compare<'a>(
     answer(surface, &a, &b)
 }
 
-/// Every edge may be held against every other.
+/// Every edge may be compared with every other.
 fn spend(ambient: &Ambient, surface: Surface, a: &Shape, b: &Shape) -> Result<(), QueryError> {
     let (a, b) = (a.points(), b.points());
     let pairs = a.len().saturating_mul(b.len());
     ambient.budget.spend_steps(pairs.saturating_mul(4))?;
-    // On a plane, each shape is looked through for edges of its own that meet, too.
+    // On a plane, each shape is also checked for edges of its own that intersect.
     if matches!(surface, Surface::Plane) {
         spend_on_crossings(ambient, &a)?;
         spend_on_crossings(ambient, &b)?;
@@ -119,7 +119,7 @@ fn spend(ambient: &Ambient, surface: Surface, a: &Shape, b: &Shape) -> Result<()
     Ok(())
 }
 
-/// Pays for the edges of a line that may meet, which can be all with all.
+/// Charges for edges of a line that may intersect, which can be all pairs.
 fn spend_on_crossings(ambient: &Ambient, points: &[Coord]) -> Result<(), QueryError> {
     /// Pairs whose boxes are compared in one step.
     const PAIRS_PER_STEP: usize = 8;

@@ -9,7 +9,7 @@ use std::collections::BTreeSet;
 use super::{Function, MANY, at, defined, only};
 use crate::eval::Datum;
 
-/// Characters that REPLICATE may give, as in the service.
+/// Characters that REPLICATE may return, as in the service.
 const REPLICATE_CHARS_MAX: usize = 10_000;
 
 pub(super) const TABLE: &[Function] = &[
@@ -73,8 +73,8 @@ fn map<'a>(arguments: &[Datum<'a>], f: impl Fn(&str) -> Cow<'_, str>) -> Datum<'
     defined(only(arguments).as_str().map(|text| Datum::string(f(&text).into_owned())))
 }
 
-/// The text in lower case, letter by letter: no letter becomes two, and none looks
-/// at its neighbours.
+/// The text in lower case, character by character: none becomes two, and none depends on
+/// its neighbours.
 fn lowered(text: &str) -> String {
     text.chars().map(lower).collect()
 }
@@ -89,7 +89,7 @@ pub(crate) fn lower(letter: char) -> char {
     if alone(other, other.to_uppercase()) == letter { other } else { letter }
 }
 
-/// The same the other way round.
+/// The inverse.
 pub(crate) fn upper(letter: char) -> char {
     let other = alone(letter, letter.to_uppercase());
     if alone(other, other.to_lowercase()) == letter { other } else { letter }
@@ -148,7 +148,7 @@ fn slice(text: &str, start: i64, count: i64) -> &str {
     rest.get(..offset(rest, count)).unwrap_or_default()
 }
 
-/// The second argument is a set of characters; without one, blanks go.
+/// The second argument is a set of characters; without one, blanks are removed.
 fn trim<'a>(arguments: &[Datum<'a>], (start, end): (bool, bool)) -> Datum<'a> {
     defined((|| {
         let text = only(arguments).as_str()?;

@@ -1,4 +1,4 @@
-//! Reading the inside of string and number literals.
+//! Decoding of string and number literals.
 
 use std::str::Chars;
 
@@ -22,8 +22,7 @@ pub(super) fn string_length(text: &str, quote: char) -> (usize, bool) {
     (length(&chars), false)
 }
 
-/// The text that a checked literal stands for. Halves of surrogate pairs that stand
-/// alone become U+FFFD, as in the service.
+/// The text of a checked literal. Unpaired surrogates become U+FFFD, as in the service.
 pub(crate) fn decode_string(literal: &str) -> String {
     let mut chars = literal.chars();
     chars.next();
@@ -36,7 +35,7 @@ pub(crate) fn decode_string(literal: &str) -> String {
     out
 }
 
-/// Decodes what follows a backslash; characters without a meaning there stand for
+/// Decodes an escape after its backslash; characters without a special meaning stand for
 /// themselves.
 fn escaped(chars: &mut Chars<'_>) -> Option<char> {
     Some(match chars.next()? {

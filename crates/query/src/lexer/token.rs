@@ -1,8 +1,8 @@
-//! The words of the language.
+//! The tokens of the language.
 
 use crate::error::Span;
 
-/// One word and where it stands.
+/// One token and its position.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Token {
     pub(crate) kind: Kind,
@@ -17,13 +17,13 @@ pub(crate) enum Kind {
     String,
     Parameter,
     Symbol(Symbol),
-    /// Text that is no word of the language. It becomes an error only when the
-    /// parser gets there, so that errors are reported in reading order.
+    /// Text that is no token of the language. It becomes an error only when the parser gets
+    /// there, so that errors are reported in reading order.
     Invalid(Flaw),
     End,
 }
 
-/// What is wrong with text that is no word.
+/// What is wrong with text that is no token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Flaw {
     Character,
@@ -31,7 +31,7 @@ pub(crate) enum Flaw {
     String,
 }
 
-/// Operators and punctuation, longest first where one begins another.
+/// Operators and punctuation, longest first where one is a prefix of another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Symbol {
     ShiftRightUnsigned,
@@ -67,7 +67,7 @@ pub(crate) enum Symbol {
     CloseBrace,
 }
 
-/// Spellings, longest first where one begins another.
+/// Spellings, longest first where one is a prefix of another.
 pub(super) const SYMBOLS: &[(&str, Symbol)] = &[
     (">>>", Symbol::ShiftRightUnsigned),
     ("<<", Symbol::ShiftLeft),
@@ -104,13 +104,13 @@ pub(super) const SYMBOLS: &[(&str, Symbol)] = &[
 
 macro_rules! keywords {
     ($($name:ident $text:literal),* $(,)?) => {
-        /// Words with a meaning of their own.
+        /// Reserved words.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum Keyword {
             $($name),*
         }
 
-        /// In the order of their spelling, which the lookup relies on.
+        /// Sorted, which the lookup relies on.
         const KEYWORDS: &[(&str, Keyword)] = &[$(($text, Keyword::$name)),*];
     };
 }
@@ -128,8 +128,8 @@ keywords! {
 }
 
 impl Keyword {
-    /// Looks a word up, whatever its case. Constants and the prefix of user-defined
-    /// functions are words in one spelling only, and names in all others.
+    /// Looks a word up, ignoring case. Constants and the prefix of user-defined functions
+    /// are keywords in one spelling only, and names in all others.
     pub(crate) fn find(word: &str) -> Option<Keyword> {
         let order = |candidate: &str| {
             candidate.bytes().cmp(word.bytes().map(|byte| byte.to_ascii_uppercase()))
@@ -152,8 +152,7 @@ impl Keyword {
         spellings.into_iter().find(|(own, _)| *own == self).map(|(_, spelling)| spelling)
     }
 
-    /// Words that came late to the language still serve as names, or older
-    /// queries would have broken.
+    /// Keywords that were added later are still names, or older queries would have broken.
     pub(crate) fn is_name(self) -> bool {
         matches!(self, Keyword::Let | Keyword::Rank)
     }
@@ -167,7 +166,7 @@ pub(crate) fn is_plain_name(name: &str) -> bool {
         && Keyword::find(name).is_none_or(Keyword::is_name)
 }
 
-/// The service looks at UTF-16 units one by one, and takes no half of a pair for a letter.
+/// The service examines UTF-16 units one by one, and accepts no surrogate as a letter.
 fn is_one_unit(c: char) -> bool {
     c.len_utf16() == 1
 }

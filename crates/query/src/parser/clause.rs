@@ -24,14 +24,14 @@ impl Parser<'_> {
         Ok(Select { distinct, top, ..clauses })
     }
 
-    /// Everything behind the select list.
+    /// Everything after the select list.
     pub(super) fn clauses(&mut self, start: Span, selection: Selection) -> Parse<Select> {
         let from = self.from()?;
         let filter = self.filter()?;
         let group_by = self.group_by()?;
         let order_by = self.order_by()?;
         let page = self.page()?;
-        // Each clause is a symbol, whether it is there or not.
+        // Each clause is a symbol, whether or not it is there.
         self.fits(6)?;
         let span = self.span_from(start);
         let (distinct, top) = (false, None);
@@ -45,7 +45,7 @@ impl Parser<'_> {
         self.behind_clauses(3, Self::expression).map(Some)
     }
 
-    /// A part of a clause, behind clauses and words of its own.
+    /// A part of a clause, after clauses and keywords of its own.
     fn behind_clauses<T>(
         &mut self,
         symbols: usize,
@@ -71,8 +71,8 @@ impl Parser<'_> {
         Ok(Some(Page { offset, limit, span: self.span_from(keyword.span) }))
     }
 
-    /// A number of rows, in one of the spellings that the clause takes. Whether it
-    /// counts anything is seen when it is bound.
+    /// A number of rows, in one of the spellings that the clause accepts. Whether it is
+    /// valid is checked when it is bound.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn row_count(&mut self, is_spelling: fn(&str) -> bool) -> Parse<Count> {
         if let Some(token) = self.take_if(Kind::Parameter) {
@@ -174,7 +174,7 @@ impl Parser<'_> {
         }
     }
 
-    /// The name behind a point.
+    /// The name after a dot.
     pub(super) fn dotted(&mut self) -> Parse<Property> {
         let name = self.expect_name()?;
         Ok(Property { name: name.text, bracketed: false, span: name.span })
@@ -212,7 +212,7 @@ impl Parser<'_> {
     fn order_by(&mut self) -> Parse<Option<OrderBy>> {
         let Some(keyword) = self.take_keyword(Keyword::Order) else { return Ok(None) };
         self.expect_keyword(Keyword::By)?;
-        // RANK is also a name: only a call behind it makes it the clause.
+        // RANK is also a name: only a call after it makes it the clause.
         let rank = self.is_keyword(0, Keyword::Rank)
             && self.is_name(1)
             && self.is_symbol(2, Symbol::OpenParen);

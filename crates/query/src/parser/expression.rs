@@ -1,9 +1,8 @@
 //! Expressions, by precedence climbing.
 //!
-//! The levels are the service's, and some are unusual: NOT binds like a minus,
-//! shifts stand beside comparisons, `|`, `^`, `&`, `+` and `-` are one level, and
-//! BETWEEN stands outside the AND and OR chain, so that its result needs brackets
-//! to be an operand there.
+//! The levels are the service's, and some are unusual: NOT binds like a minus, shifts are
+//! on the level of comparisons, `|`, `^`, `&`, `+` and `-` are one level, and BETWEEN is
+//! outside the AND and OR chain, so that its result needs brackets to be an operand there.
 
 use super::{ANDS, IN_ITEMS, ORS, PATH_MAX, Parse, Parser};
 use crate::error::{Code, QueryError, Span, SyntaxError};
@@ -11,7 +10,7 @@ use crate::lexer::{Keyword, Kind, Symbol, Token, decode_number, decode_string};
 use crate::number::Numeric;
 use crate::syntax::{BinaryOp, Expr, ExprKind, Name, Property, SubqueryKind, UnaryOp};
 
-/// How tightly an expression holds together, loosest first.
+/// Precedence levels, loosest first.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Level {
     Conditional,
@@ -31,7 +30,7 @@ enum Level {
 /// The digits of the least integer, which are one too many for the greatest.
 const LEAST_DIGITS: &str = "9223372036854775808";
 
-/// What can stand before an operand: a prefix operator, or a bracket that opens.
+/// What can precede an operand: a prefix operator, or an opening bracket.
 #[derive(Clone, Copy, Debug)]
 struct Lead {
     op: Option<UnaryOp>,
@@ -105,8 +104,8 @@ impl Parser<'_> {
         self.postfixes(operand)
     }
 
-    /// Takes what stands before the first operand: brackets that open a plain
-    /// expression, and prefix operators.
+    /// Takes what precedes the first operand: brackets that open a plain expression, and
+    /// prefix operators.
     fn leads(&mut self) -> Parse<Vec<Lead>> {
         let mut leads = Vec::new();
         loop {
@@ -122,8 +121,8 @@ impl Parser<'_> {
         }
     }
 
-    /// Closes the brackets before an operand and applies the operators there,
-    /// innermost first. What opens first closes last, so generated filters like
+    /// Closes the brackets before an operand and applies the operators there, innermost
+    /// first. What opens first closes last, so generated filters like
     /// `((((a OR b) OR c) OR d)` need no recursion.
     fn behind(&mut self, mut leads: Vec<Lead>, operand: Expr) -> Parse<Expr> {
         let mut left = operand;
@@ -147,7 +146,7 @@ impl Parser<'_> {
         self.node(ExprKind::Unary(op, Box::new(operand)), span)
     }
 
-    /// LET is also a name: only a definition behind it makes it the keyword.
+    /// LET is also a name: only a definition after it makes it the keyword.
     fn is_let(&self, ahead: usize) -> bool {
         self.is_keyword(ahead, Keyword::Let) && self.is_name(ahead + 1)
     }
@@ -156,7 +155,8 @@ impl Parser<'_> {
         let (mut left, mut level) = (left, level);
         while let Some(infix) = self.infix(level, loosest)? {
             if infix.level() < loosest || level < infix.left() {
-                // What may not follow a chain of ANDs and ORs is noticed behind its NOT.
+                // An operator that may not follow a chain of ANDs and ORs is noticed after
+                // its NOT.
                 let chained = matches!(level, Level::And | Level::Or);
                 if chained && loosest == Level::Conditional && self.is_keyword(0, Keyword::Not) {
                     return Err(self.unexpected_token(self.peek_at(1)));
@@ -169,14 +169,14 @@ impl Parser<'_> {
         Ok(left)
     }
 
-    /// The operator behind an operand of a level, where others stand around them.
+    /// The operator after an operand of a level, in the context of a loosest level.
     fn infix(&self, level: Level, loosest: Level) -> Parse<Option<Infix>> {
         let negated = self.is_keyword(0, Keyword::Not);
         Ok(match self.peek_at(usize::from(negated)).kind {
             Kind::Keyword(Keyword::Between) => Some(Infix::Between { negated }),
             Kind::Keyword(Keyword::In) => Some(Infix::In { negated }),
             Kind::Keyword(Keyword::Like) => Some(Infix::Like { negated }),
-            // Behind an operand, NOT is the beginning of such an operator where one may stand.
+            // After an operand, NOT begins such an operator where one is allowed.
             _ if negated && loosest > Level::Comparison => None,
             _ if negated => {
                 let open = level != Level::Membership && loosest != Level::Comparison;
@@ -197,7 +197,7 @@ impl Parser<'_> {
         })
     }
 
-    /// Takes an infix and what is right of it.
+    /// Takes an infix operator and its right operand.
     fn apply(&mut self, infix: Infix, left: Expr) -> Parse<Expr> {
         self.take();
         match infix {
@@ -237,7 +237,7 @@ impl Parser<'_> {
         self.node(ExprKind::Coalesce(Box::new(left), Box::new(right)), self.span_from(start))
     }
 
-    /// What is right of an operator that has just been taken.
+    /// The right operand of an operator that has just been taken.
     fn right(&mut self, loosest: Level) -> Parse<Expr> {
         self.push(2)?;
         let right = self.climb(loosest)?;
@@ -348,9 +348,9 @@ impl Parser<'_> {
         Ok(char::REPLACEMENT_CHARACTER)
     }
 
-    /// A number right behind its minus is one number, and so is the least integer,
-    /// whose digits would be one too many without the sign. With a blank between
-    /// them, the minus is an operator.
+    /// A number directly after its minus is one number, and so is the least integer, whose
+    /// digits would overflow without the sign. With a blank between them, the minus is an
+    /// operator.
     #[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
     fn negative(&mut self, lead: Option<Lead>) -> Option<Parse<Expr>> {
         let Lead { op: Some(UnaryOp::Minus), span: sign } = lead? else { return None };
@@ -443,7 +443,7 @@ impl Parser<'_> {
         self.node(ExprKind::Object(members), self.span_from(open.span))
     }
 
-    /// A list behind symbols that have just been taken.
+    /// A list after symbols that have just been taken.
     fn list_behind<T>(
         &mut self,
         symbols: usize,
@@ -475,8 +475,8 @@ impl Parser<'_> {
         }
     }
 
-    /// An identifier, a call, or one of the operators that are words only
-    /// before a subquery.
+    /// An identifier, a call, or one of the operators that are keywords only before a
+    /// subquery.
     fn named(&mut self, token: Token) -> Parse<Expr> {
         if !self.is_symbol(0, Symbol::OpenParen) {
             let name = self.text_of(token).to_owned();
@@ -545,7 +545,7 @@ impl Parser<'_> {
             let select = self.select()?;
             self.pop(1);
             self.expect_symbol(Symbol::CloseParen)?;
-            // The brackets are no part of the subquery's place.
+            // The brackets are not part of the subquery's span.
             let span = select.span;
             let kind = ExprKind::Subquery(SubqueryKind::Scalar, Box::new(select));
             return self
@@ -602,7 +602,7 @@ fn is_or(kind: &ExprKind) -> bool {
     matches!(kind, ExprKind::Or(_))
 }
 
-/// The level of a right operand, so that operators of one level group leftwards.
+/// The level of a right operand, so that operators of one level are left-associative.
 fn tighter(level: Level) -> Level {
     match level {
         Level::Comparison => Level::Concat,
@@ -642,7 +642,7 @@ fn prefix(kind: Kind) -> Option<UnaryOp> {
     PREFIXES.iter().find(|(own, _)| *own == kind).map(|(_, op)| *op)
 }
 
-/// Operators with two operands that group leftwards.
+/// Binary operators, which are left-associative.
 const BINARIES: &[(Symbol, BinaryOp, Level)] = &[
     (Symbol::Equal, BinaryOp::Equal, Level::Comparison),
     (Symbol::NotEqual, BinaryOp::NotEqual, Level::Comparison),

@@ -1,6 +1,6 @@
 //! Which partition keys a query can be about.
 //!
-//! A requirement is turned into boxes: for each path of the key, the values it
+//! A predicate is turned into boxes: for each path of the key, the values it
 //! may have. For hashed keys only single values help; a range of values is
 //! everywhere on the ring.
 
@@ -12,7 +12,7 @@ use std::collections::BTreeSet;
 use model::epk::{Epk, EpkRange};
 use model::partition_key::{KeyComponent, KeyKind, PartitionKey, PartitionKeyDefinition};
 
-use crate::analysis::{Constraint, Domain, ErrorLocation, Root, Span, Values, member_domain};
+use crate::analysis::{Constraint, Domain, Root, Span, ValuePath, Values, member_domain};
 use crate::bound::Key;
 
 /// Boxes that are worth telling apart: one per item of the longest IN list.
@@ -143,7 +143,7 @@ fn concerns(constraint: &Constraint, paths: &[Vec<String>]) -> bool {
 }
 
 /// Whether a place is a path of the key, or an object that it leads into.
-fn leads_to(place: &ErrorLocation, path: &[String]) -> bool {
+fn leads_to(place: &ValuePath, path: &[String]) -> bool {
     let same = |(key, name): (&Key, &String)| matches!(key, Key::Name(own) if own == name);
     place.root == Root::Document
         && place.steps.len() <= path.len()
@@ -151,11 +151,7 @@ fn leads_to(place: &ErrorLocation, path: &[String]) -> bool {
 }
 
 /// What a place and its values say about a path of the key.
-fn at_path<'d>(
-    place: &ErrorLocation,
-    domain: &'d Domain,
-    path: &[String],
-) -> Option<Cow<'d, Domain>> {
+fn at_path<'d>(place: &ValuePath, domain: &'d Domain, path: &[String]) -> Option<Cow<'d, Domain>> {
     if !leads_to(place, path) {
         return None;
     }

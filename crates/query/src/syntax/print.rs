@@ -217,7 +217,7 @@ impl Printer<'_, '_> {
         member(self.f, property)
     }
 
-    /// What a member or an element is taken of; literals stand in parentheses.
+    /// The base of a member or element access; literals are in parentheses.
     fn base(&mut self, base: &Expr) -> fmt::Result {
         let literal = matches!(
             base.kind,
@@ -296,7 +296,7 @@ impl Printer<'_, '_> {
         self.text(")")
     }
 
-    /// ALL is told by what it is not: no row breaks the filter.
+    /// ALL is printed as a negation: no row violates the filter.
     fn subquery(&mut self, kind: SubqueryKind, select: &Select) -> fmt::Result {
         match kind {
             SubqueryKind::Scalar => self.bracketed_select("", select, 1),
@@ -318,7 +318,7 @@ impl Printer<'_, '_> {
         }
     }
 
-    /// A subquery that stands so many levels further in; its last bracket, one less.
+    /// A subquery, indented by `levels` more; its closing bracket, by one less.
     fn bracketed_select(&mut self, word: &str, select: &Select, levels: usize) -> fmt::Result {
         write!(self.f, "{word}(")?;
         self.indent += levels * INDENT;
@@ -330,7 +330,7 @@ impl Printer<'_, '_> {
         self.text(")")
     }
 
-    /// Prints `((a AND b) AND c)`, the form of two operands each that the service prints.
+    /// Prints `((a AND b) AND c)`, the binary form that the service prints.
     fn chain(&mut self, word: &str, operands: &[Expr]) -> fmt::Result {
         let Some((first, rest)) = operands.split_first() else { return Ok(()) };
         rest.iter().try_for_each(|_| self.text("("))?;
@@ -441,8 +441,8 @@ impl Display for Spelled {
     }
 }
 
-/// Prints a number as the service does: integers in full, all else as C prints it with 15
-/// significant digits, or with 17 where fewer say another number.
+/// Prints a number as the service does: integers in full, everything else as C prints it
+/// with 15 significant digits, or with 17 where fewer would be another number.
 fn number(f: &mut Formatter<'_>, number: Numeric) -> fmt::Result {
     let value = match number {
         Numeric::Integer(integer) => return write!(f, "{integer}"),

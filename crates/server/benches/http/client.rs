@@ -1,4 +1,4 @@
-//! A client that costs as little as it can: it shares the machine with the servers.
+//! A client that costs as little as possible: it shares the machine with the servers.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -17,8 +17,8 @@ const CONTAINER: &str = "dbs/bench/colls/items";
 /// Bytes of text that make a document one kilobyte.
 const TEXT_BYTES: usize = 800;
 
-/// A document of the sort that people have: a few short fields and a text. Nothing in
-/// it can be compressed well, or a gigabyte would not be one.
+/// A typical document: a few short fields and a text. It barely compresses, or a gigabyte
+/// would not be one.
 #[derive(Clone, Debug)]
 pub(crate) struct Document {
     pub(crate) id: String,
@@ -36,7 +36,7 @@ impl Document {
         Document { id, key, body }
     }
 
-    /// One that costs as little as any.
+    /// One that costs as little as possible.
     pub(crate) fn small(group: u64, number: u64) -> Document {
         let (id, key) = (format!("{number}"), format!("key-{group}"));
         let body = format!(r#"{{"id":"{id}","pk":"{key}"}}"#);
@@ -72,13 +72,13 @@ impl Client {
         Client { stream, key, clock: RealClock::new(), answer: Vec::new() }
     }
 
-    /// Makes the database and the container. No throughput is asked for, so none is
+    /// Creates the database and the container. No throughput is requested, so none is
     /// enforced.
     pub(crate) async fn prepare(&mut self) {
         self.prepare_with("").await;
     }
 
-    /// Makes the database and the container, with these headers.
+    /// Creates the database and the container, with these headers.
     pub(crate) async fn prepare_with(&mut self, headers: &str) {
         let database = self.send("POST", "dbs", "", "", r#"{"id":"bench"}"#).await;
         let container =
@@ -97,7 +97,7 @@ impl Client {
         self.send("GET", "docs", &link, &key_header(&document.key), "").await
     }
 
-    /// Documents of one key, all or nothing.
+    /// Creates documents of one key atomically.
     pub(crate) async fn create_all(&mut self, documents: &[Document]) {
         assert_eq!(self.try_create_all(documents).await, 200);
     }
@@ -116,7 +116,7 @@ impl Client {
         self.batch(documents, operation).await
     }
 
-    /// A page of documents, as long as pages get.
+    /// A page of documents of maximal length.
     pub(crate) async fn list(&mut self) -> u16 {
         let path = format!("{CONTAINER}/docs");
         let headers = "x-ms-max-item-count: 10000\r\n";
@@ -141,7 +141,7 @@ impl Client {
         count?.parse().ok()
     }
 
-    /// What the last answer said it cost.
+    /// The charge of the last answer.
     pub(crate) fn charge(&self) -> f64 {
         let head = String::from_utf8_lossy(&self.answer);
         let charge = head.lines().find_map(|line| line.strip_prefix("x-ms-request-charge: "));
@@ -158,7 +158,7 @@ impl Client {
         self.send_batch(&documents[0].key, body.as_bytes()).await
     }
 
-    /// Operations on documents of one key, in whatever form.
+    /// Operations on documents of one key, in either form.
     pub(crate) async fn send_batch(&mut self, key: &str, body: &[u8]) -> u16 {
         let batch = "x-ms-cosmos-is-batch-request: True\r\nx-ms-cosmos-batch-atomic: True\r\n";
         let headers = format!("{}{batch}", key_header(key));

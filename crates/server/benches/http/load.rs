@@ -1,5 +1,5 @@
-//! What benches share that put load on a server: where they run, requests at a steady pace,
-//! and how long those took.
+//! Shared by benches that put load on a server: where they run, requests at a steady pace,
+//! and their latencies.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! How soon after its start a server answers a signed point read, what it holds in
-//! memory then, and how large the program is.
+//! How soon after its start a server answers a signed point read, how much memory it holds
+//! then, and how large the program is.
 
 use std::path::Path;
 use std::process::Command;
@@ -16,7 +16,7 @@ const GB_DEFAULT: f64 = 0.1;
 /// Starts of each kind; the median counts.
 const STARTS: usize = 5;
 
-/// Documents of a batch, and batches that are under way at a time.
+/// Documents of a batch, and batches in flight at a time.
 const BATCH: u64 = 90;
 const WRITERS: u64 = 8;
 
@@ -97,14 +97,14 @@ async fn first_read(folder: &Path, arguments: &[&str], wanted: u16) -> (Program,
     (program, time, resident)
 }
 
-/// Writes documents of about so many gigabytes.
+/// Writes documents of about `gb` gigabytes.
 async fn fill(program: &Program, group: u64, gb: f64) {
     let one = Document::new(0, 0).body.len() as f64;
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a round figure")]
     write(program, group, (gb * 1e9 / one) as u64).await;
 }
 
-/// Writes so many documents from a group on, in batches.
+/// Writes `count` documents from a group on, in batches.
 async fn write(program: &Program, group: u64, count: u64) {
     let address = program.address();
     let batches = count.div_ceil(BATCH);

@@ -1,9 +1,9 @@
 //! The allocator, and the reminder that it needs.
 //!
-//! The system's own allocator keeps what many threads have freed; mimalloc gives it back.
-//! It looks for what to give back whenever a thread frees a page, which in an idle server
-//! nobody does: what the last rush has freed would stay until the next one. So a page is
-//! freed now and then. Measured in docs/design/memory.md.
+//! The system's own allocator keeps what many threads have freed; mimalloc returns it. But
+//! it does so only when a thread frees a page, which does not happen in an idle server:
+//! what the last burst has freed would stay until the next one. So a page is freed
+//! periodically. Measured in docs/design/memory.md.
 
 use std::hint::black_box;
 use std::time::Duration;
@@ -11,7 +11,7 @@ use std::time::Duration;
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// How often a page is freed: mimalloc gives back what has been free for a second.
+/// How often a page is freed: mimalloc returns what has been free for a second.
 pub(super) const PERIOD: Duration = Duration::from_secs(4);
 
 /// More than any page of small blocks has: it gets a page of its own, which is freed with

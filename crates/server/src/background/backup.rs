@@ -1,7 +1,7 @@
-//! The backup of a server that runs.
+//! The backup of a running server.
 //!
-//! One at a time, on a thread for work that blocks. Nobody waits for it but whoever stops
-//! the server: the store is closed only when nobody reads it any more.
+//! One at a time, on a blocking thread. Only the shutdown waits for it: the store is closed
+//! when it is no longer read.
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -17,7 +17,7 @@ use tokio::task::JoinHandle;
 #[derive(Debug, Default)]
 pub(crate) struct BackupJob {
     state: Mutex<State>,
-    /// None may begin or go on.
+    /// None may begin or continue.
     ending: AtomicBool,
 }
 
@@ -40,7 +40,7 @@ enum Phase {
 }
 
 impl BackupJob {
-    /// Begins one, and says so at once.
+    /// Begins one, and returns at once.
     pub(crate) fn begin(
         self: &Arc<BackupJob>,
         service: &Service,
@@ -80,7 +80,7 @@ impl BackupJob {
         }
     }
 
-    /// Stops the one that runs, and waits until nothing is left of it.
+    /// Stops the running one, and waits until nothing is left of it.
     pub(crate) async fn end(&self) {
         self.ending.store(true, Ordering::Relaxed);
         let work = self.state().work.take();
@@ -92,17 +92,17 @@ impl BackupJob {
     }
 
     fn carry_out(&self, store: &dyn Store, folder: PathBuf) {
-        let told = backup::write(store, &folder, |progress| {
+        let written = backup::write(store, &folder, |progress| {
             self.state().progress = progress;
             !self.ending.load(Ordering::Relaxed)
         });
         let folder = folder.display();
-        match &told {
+        match &written {
             Ok(Progress { rows, bytes }) => tracing::info!(%folder, rows, bytes, "backed up"),
             Err(error) => tracing::warn!(%folder, %error, "a backup was not finished"),
         }
         self.state().phase =
-            told.map_or_else(|error| Phase::Failed(explain(&error)), |_| Phase::Done);
+            written.map_or_else(|error| Phase::Failed(explain(&error)), |_| Phase::Done);
     }
 
     fn state(&self) -> MutexGuard<'_, State> {
@@ -110,7 +110,7 @@ impl BackupJob {
     }
 }
 
-/// With what the system says about it.
+/// Includes the system's own message.
 fn explain(error: &StorageError) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

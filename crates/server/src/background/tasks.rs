@@ -19,7 +19,7 @@ pub(crate) struct Context {
     garbage: AtomicU64,
 }
 
-/// A day: longer than anything has to be looked for without a wake-up.
+/// A day: a fallback for work without a wake-up.
 const RARELY: Duration = Duration::from_secs(24 * 60 * 60);
 
 /// How often layouts are looked at for partitions to merge, where that is wanted.
@@ -30,16 +30,16 @@ pub(crate) const TASKS: &[Task<Context>] = &[
         name: "sweep",
         wake: |context| Box::pin(context.service.maintenance().sweep_wanted()),
         period: Duration::from_secs(60),
-        // Drops often come in bursts, as tests tidy up.
+        // Drops often come in bursts, as tests clean up.
         settle: Duration::from_secs(1),
-        // Short: on a full disk everybody waits for what a sweep gives back.
+        // Short: on a full disk every writer waits for what a sweep gives back.
         back_off: Duration::from_secs(5),
         round: |context| Box::pin(sweep(context)),
     },
     Task {
         name: "expire",
         wake: never,
-        // Clients do not see expired items meanwhile; only their space is waiting.
+        // Clients do not see expired items meanwhile; only their space is still used.
         period: Duration::from_secs(5),
         settle: Duration::ZERO,
         back_off: Duration::from_secs(5),
@@ -100,7 +100,7 @@ impl Context {
     }
 }
 
-/// Removes what drops left, and gives the space back once that is worth it.
+/// Removes what drops left, and compacts once that is worth it.
 async fn sweep(context: &Context) -> Result<Round, ServiceError> {
     let swept = context.service.maintenance().sweep().await;
     if let Ok(swept) = &swept
@@ -138,7 +138,7 @@ async fn expire(context: &Context) -> Result<Round, ServiceError> {
     Ok(Round::Finished)
 }
 
-/// Re-indexes items of containers whose indexing policy was changed.
+/// Backfills the index of containers whose indexing policy was changed.
 async fn reindex(context: &Context) -> Result<Round, ServiceError> {
     let containers = context.service.maintenance().reindex().await?;
     if containers == 0 {
@@ -156,8 +156,8 @@ async fn scaling_wanted(context: &Context) {
     }
 }
 
-/// Changes layouts: splits for throughput that was asked for and for data that has grown,
-/// and merges where they are wanted. An error of one does not keep the others from it.
+/// Changes layouts: splits for requested throughput and for data that has grown, and merges
+/// where enabled. An error in one does not prevent the others.
 async fn scale(context: &Context) -> Result<Round, ServiceError> {
     let for_throughput = context.service.maintenance().scale().await;
     let for_storage = context.service.maintenance().relieve().await;

@@ -1,5 +1,5 @@
-//! The loop, with tasks of its own. Nothing here depends on how fast it goes: tests wait for
-//! counters to arrive at a number, and the loop is what makes them.
+//! The loop, with tasks of its own. Nothing here depends on speed: tests wait for counters
+//! to reach a number, which the loop makes them do.
 
 use std::sync::Mutex;
 
@@ -9,13 +9,13 @@ use super::*;
 use crate::log::Captured;
 use crate::stop::stop;
 
-/// What rounds come to, in their order; after that they finish.
+/// The results of rounds, in their order; after that they finish.
 #[derive(Debug, Default)]
 struct Script {
     rounds: Mutex<Vec<Scripted>>,
     /// Wakes the task.
     wake: Notify,
-    /// Told of each round.
+    /// Notified of each round.
     began: Notify,
 }
 
@@ -101,7 +101,7 @@ async fn a_task_runs_once_at_first_and_then_when_it_is_woken() {
 async fn a_task_goes_on_until_it_is_finished() {
     let task = begin(&[WOKEN], &[Scripted::More, Scripted::More]);
     task.rounds(3).await;
-    assert_eq!(task.end().await.rounds, 3, "nobody woke it after that");
+    assert_eq!(task.end().await.rounds, 3, "nothing woke it after that");
 }
 
 #[tokio::test]

@@ -1,5 +1,5 @@
-//! `orrery backup`: a consistent copy of everything, of a server that runs or of a data
-//! folder that nobody serves.
+//! `orrery backup`: a consistent copy of everything, of a running server or of a data
+//! folder that is not being served.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -14,34 +14,35 @@ use crate::commands::compact::megabytes;
 use crate::commands::remote::Remote;
 use crate::data_dir::{self, say, say_error};
 
-/// How often a server is asked how far it is.
+/// How often a server is asked for its progress.
 const ASK_EVERY: Duration = Duration::from_millis(200);
 
-/// How often whoever waits is told.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// How often progress is printed.
+const PRINT_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
-    /// The folder to write to, on the server's machine. There must be none of that name.
+    /// The folder to write to, on the server's machine. It must not exist yet.
     folder: PathBuf,
     #[command(flatten)]
     remote: Remote,
-    /// Back up this data folder instead, which nobody may serve. Nothing in it is changed.
+    /// Back up this data folder instead, which must not be in use. Nothing in it is
+    /// changed.
     #[arg(long, value_name = "DIR", conflicts_with_all = ["server", "key"])]
     data: Option<PathBuf>,
 }
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = std::path::absolute(&arguments.folder)?;
-    let mut teller = Teller::new("written");
+    let mut printer = ProgressPrinter::new("written");
     let done = match &arguments.data {
         Some(data) => {
             let store = data_dir::open_store_read_only(data)?;
-            backup::write(store.as_ref(), &folder, |progress| teller.tell(progress))?
+            backup::write(store.as_ref(), &folder, |progress| printer.print(progress))?
         }
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
-            runtime.block_on(of_server(&arguments.remote.client(), &folder, &mut teller))?
+            runtime.block_on(of_server(&arguments.remote.client(), &folder, &mut printer))?
         }
     };
     say(&format!("{}: {} rows, {}", folder.display(), done.rows, megabytes(done.bytes)));
@@ -51,14 +52,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 async fn of_server(
     client: &OperatorClient,
     folder: &Path,
-    teller: &mut Teller,
+    printer: &mut ProgressPrinter,
 ) -> anyhow::Result<Progress> {
     let name = folder.to_str().context("the name of the folder is not text")?;
     let mut status = client.begin_backup(name).await?;
     loop {
         match status {
             BackupStatus::Running { folder: to, rows, bytes } if to == folder => {
-                teller.tell(Progress { rows, bytes });
+                printer.print(Progress { rows, bytes });
             }
             BackupStatus::Done { folder: to, rows, bytes } if to == folder => {
                 return Ok(Progress { rows, bytes });
@@ -74,23 +75,23 @@ async fn of_server(
     }
 }
 
-/// Tells how far it is, and how fast.
-pub(crate) struct Teller {
+/// Prints progress and speed.
+pub(crate) struct ProgressPrinter {
     what: &'static str,
     outside: Runtime,
-    told: Duration,
+    printed_at: Duration,
 }
 
-impl Teller {
-    pub(crate) fn new(what: &'static str) -> Teller {
-        Teller { what, outside: Runtime::real(), told: Duration::ZERO }
+impl ProgressPrinter {
+    pub(crate) fn new(what: &'static str) -> ProgressPrinter {
+        ProgressPrinter { what, outside: Runtime::real(), printed_at: Duration::ZERO }
     }
 
-    /// Goes on always.
-    pub(crate) fn tell(&mut self, Progress { rows, bytes }: Progress) -> bool {
+    /// Never asks to stop.
+    pub(crate) fn print(&mut self, Progress { rows, bytes }: Progress) -> bool {
         let now = self.outside.clock.monotonic();
-        if now.saturating_sub(self.told) >= TELL_EVERY {
-            self.told = now;
+        if now.saturating_sub(self.printed_at) >= PRINT_EVERY {
+            self.printed_at = now;
             let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(1);
             let rate = bytes.saturating_mul(1_000) / millis;
             let (what, bytes, rate) = (self.what, megabytes(bytes), megabytes(rate));

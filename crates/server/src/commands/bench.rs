@@ -1,8 +1,8 @@
 //! `orrery bench`: what does the core do on this machine and this disk?
 //!
-//! Writers create documents of a given size, indexed as usual, each waiting for
-//! its answer; then the same number of readers read them back by key and id.
-//! Everything goes through the door that the protocols use.
+//! Writers create documents of a given size, indexed as usual, each waiting for its answer;
+//! then the same number of readers read them back by key and id. Everything goes through
+//! the same service that the protocols use.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
@@ -171,7 +171,8 @@ impl Bench {
             let action = match phase {
                 Phase::Write => self.create(self.next.fetch_add(1, Ordering::Relaxed)),
                 Phase::Read => {
-                    // A multiplicative walk over what was written: spread out, the same in each run.
+                    // A multiplicative permutation of what was written: spread out, the
+                    // same in each run.
                     number = number
                         .wrapping_mul(6_364_136_223_846_793_005)
                         .wrapping_add(1_442_695_040_888_963_407);

@@ -1,4 +1,4 @@
-//! `orrery cert`: hand out the certificate, so that clients can trust it.
+//! `orrery cert`: prints the certificate, so that clients can trust it.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -18,7 +18,7 @@ pub(crate) struct Arguments {
     output: Option<PathBuf>,
 }
 
-/// Works while a server runs on the same folder, and before one ever did.
+/// Works while a server runs on the same folder, and before the first start.
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let root = &arguments.data.folder;
     let pem = match tls::export(&data_dir::tls_folder(root))? {
@@ -38,7 +38,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Others are meant to trust it, so they have to be able to read it.
+/// Others are meant to trust it, so they must be able to read it.
 fn write_for_all(path: &Path, pem: &str) -> std::io::Result<()> {
     std::fs::write(path, pem)?;
     #[cfg(unix)]

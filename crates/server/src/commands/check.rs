@@ -1,7 +1,7 @@
-//! `orrery check`: is everything in a data folder as it must be?
+//! `orrery check`: is everything in a data folder consistent?
 //!
-//! Looks and never writes, unless it is told to set times back, so that a snapshot or a folder without the right to write can
-//! be checked, and a damaged one stays as it was found.
+//! Reads and never writes, unless it is asked to reset times, so that a snapshot or a
+//! read-only folder can be checked, and a damaged one stays as it was found.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -17,9 +17,10 @@ pub(crate) struct Arguments {
     data: DataArguments,
     /// Set times that are ahead of the clock back to it, then check. This writes.
     ///
-    /// After a write under a clock that was far ahead, a partition refuses writes until the clock has come near again.
-    /// This gives partitions, and all that was written to them under the wrong clock, the present time instead: `_ts`
-    /// and `_etag` of those items change, and their time to live begins anew.
+    /// After a write under a clock that was far ahead, a partition refuses writes until the
+    /// clock has caught up. This gives partitions, and all that was written to them under
+    /// the wrong clock, the present time instead: `_ts` and `_etag` of those items change,
+    /// and their time to live starts again.
     #[arg(long)]
     reset_time: bool,
 }
@@ -36,7 +37,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(if is_clean { ExitCode::SUCCESS } else { ExitCode::FAILURE })
 }
 
-/// Opens the database for writing, for this and nothing else.
+/// Opens the database for writing, for this purpose only.
 fn reset_time(folder: &Path) -> anyhow::Result<()> {
     let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
     let ahead = service.operator(Principal::Account).ahead()?;
@@ -58,7 +59,7 @@ fn describe(ahead: &Ahead) -> String {
     format!("partition {range} of container {container}: {} seconds ahead", by.as_secs())
 }
 
-/// Checks a database and tells what was found. Whether that was nothing.
+/// Checks a database and prints the findings. Returns whether there were none.
 pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
     let report = service
         .operator(Principal::Account)
@@ -79,7 +80,7 @@ pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
         say(&format!("wrong: {finding}"));
     }
     for stray in &report.strays {
-        say(&format!("wrong: keys of {stray}, which nobody knows"));
+        say(&format!("wrong: keys of {stray}, which no container owns"));
     }
     for one in service.operator(Principal::Account).ahead()? {
         say(&format!("note: {}; `orrery check --reset-time` sets it back", describe(&one)));

@@ -1,7 +1,7 @@
-//! `orrery compact`: gives the disk back what was dropped, deleted and replaced.
+//! `orrery compact`: returns to the disk what was dropped, deleted and replaced.
 //!
-//! A running server does this by itself for containers that were dropped. This is for
-//! whoever wants all of it now, on a data folder that nobody serves.
+//! A running server does this by itself for containers that were dropped. This command does
+//! all of it now, on a data folder that is not being served.
 
 use std::path::Path;
 use std::process::ExitCode;
@@ -16,8 +16,8 @@ use storage::{Durability, Store};
 
 use crate::data_dir::{self, DataArguments, say, say_error};
 
-/// How often whoever waits is told how far it is.
-const TELL_EVERY: Duration = Duration::from_secs(1);
+/// How often progress is printed.
+const PRINT_EVERY: Duration = Duration::from_secs(1);
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
@@ -46,15 +46,15 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     Ok(ExitCode::SUCCESS)
 }
 
-/// Rewrites a store and tells how much is written so far. Ending the process meanwhile is
-/// harmless: what was there is there until all of the new is.
+/// Compacts a store and prints how much is written so far. Ending the process meanwhile is
+/// harmless: the old files stay until the new ones are complete.
 fn rewrite(store: &Arc<dyn Store>, folder: &Path, tasks: &dyn Tasks) -> anyhow::Result<()> {
     let (sender, done) = sync_channel(1);
     let (from, store) = (bytes_in(folder), Arc::clone(store));
     let body = move || drop(sender.send(store.compact()));
     tasks.spawn("compact", Box::new(body)).context("no thread to rewrite with")?;
     loop {
-        match done.recv_timeout(TELL_EVERY) {
+        match done.recv_timeout(PRINT_EVERY) {
             Ok(outcome) => return Ok(outcome?),
             Err(RecvTimeoutError::Timeout) => {
                 let written = bytes_in(folder).saturating_sub(from);
@@ -65,7 +65,8 @@ fn rewrite(store: &Arc<dyn Store>, folder: &Path, tasks: &dyn Tasks) -> anyhow::
     }
 }
 
-/// Bytes of all files in a folder but the reserve. Some may go while they are counted.
+/// Bytes of all files in a folder except the reserve. Some may be removed while they are
+/// counted.
 fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.filter(|entry| entry.file_name() != RESERVE);

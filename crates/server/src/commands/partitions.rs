@@ -1,5 +1,4 @@
-//! `orrery partitions`: look at physical partitions and change them, on a server
-//! that runs.
+//! `orrery partitions`: shows and changes physical partitions of a running server.
 
 use std::process::ExitCode;
 

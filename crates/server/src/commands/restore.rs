@@ -1,8 +1,8 @@
-//! `orrery restore`: makes a new data folder from a backup.
+//! `orrery restore`: creates a new data folder from a backup.
 //!
-//! It is made beside the place where it is to be and gets its name when all checksums
-//! were right, everything is on the disk and a full check has found nothing. So a folder
-//! of that name is whole, whenever this was cut short.
+//! It is built beside its final path and renamed when all checksums were right, everything
+//! is on the disk and a full check has found nothing. So a folder of that name is complete,
+//! whenever the command was interrupted.
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;
@@ -11,20 +11,20 @@ use anyhow::{Context as _, bail, ensure};
 use runtime::Runtime;
 use storage::{Durability, backup};
 
-use crate::commands::backup::Teller;
+use crate::commands::backup::ProgressPrinter;
 use crate::commands::check;
 use crate::commands::compact::megabytes;
 use crate::data_dir::{self, DataDir, say, say_error};
 use crate::settings::rules::Rules;
 
-/// What the unfinished folder's name ends in.
+/// Suffix of the unfinished folder.
 const UNFINISHED: &str = ".restoring";
 
 #[derive(Debug, clap::Args)]
 pub(crate) struct Arguments {
     /// The folder that a backup was written to.
     folder: PathBuf,
-    /// The data folder to make. There must be none of that name.
+    /// The data folder to create. It must not exist yet.
     #[arg(long, value_name = "DIR")]
     data: PathBuf,
 }
@@ -42,7 +42,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     );
     let restored = restore(folder, &unfinished);
     if restored.is_err() {
-        // What went wrong first is what counts.
+        // The first error is the one that counts.
         let _left = std::fs::remove_dir_all(&unfinished);
     }
     let done = restored?;
@@ -60,11 +60,11 @@ fn beside(data: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress> {
-    let (outside, mut teller) = (Runtime::real(), Teller::new("restored"));
+    let (outside, mut printer) = (Runtime::real(), ProgressPrinter::new("restored"));
     let dir = DataDir::claim(unfinished)?;
     let store = dir.create_store(data_dir::config(Durability::default()), &outside)?;
     let done = backup::load(folder, store.as_ref(), |progress| {
-        teller.tell(progress);
+        printer.print(progress);
     })?;
     say_error("checking …");
     let service = data_dir::open_store(store, &outside, Rules::default())?;

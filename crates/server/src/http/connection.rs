@@ -1,12 +1,11 @@
-//! One client from its first byte to its last, and what it may not do meanwhile.
+//! One client from its first byte to its last, and its limits.
 //!
-//! Reading, parsing and writing are hyper's. This module tells by the first bytes
-//! what is spoken (TLS or not, HTTP/2 or [`http1`]) and hands the connection over;
-//! [`http1`] and [`http2`] put a time limit on every phase in which only the client
-//! can make progress.
+//! Reading, parsing and writing are hyper's. This module detects the protocol by the first
+//! bytes (TLS or not, HTTP/2 or [`http1`]) and hands the connection over; [`http1`] and
+//! [`http2`] put a time limit on every phase in which only the client can make progress.
 //!
-//! Each connection has one timer that looks at its phase once in a while instead of
-//! one timer per phase: limits are coarse, and requests pay nothing for them.
+//! Each connection has one timer that checks its phase periodically instead of one timer
+//! per phase: limits are coarse, and requests pay nothing for them.
 
 mod http1;
 mod http2;
@@ -26,54 +25,53 @@ use crate::http::service::HttpService;
 use crate::http::transport::Socket;
 use crate::stop::Stop;
 
-/// A connection on which nothing happens is closed after this time. Long, because
-/// clients keep pools of connections and lose a request when the server closes
-/// one just as it is sent.
+/// An idle connection is closed after this time. Long, because clients keep pools of
+/// connections and lose a request when the server closes one just as it is sent.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
-/// How long an idle connection stays when places become scarce, and how often it is
-/// asked whether they are.
+/// How long an idle connection stays when connection slots become scarce, and how often
+/// that is checked.
 const IDLE_CROWDED_MAX: Duration = Duration::from_secs(30);
 
 /// A TLS handshake takes a few round trips and some arithmetic.
 const HANDSHAKE_MAX: Duration = Duration::from_secs(10);
 
-/// The head of a request fits into a packet or two: whoever takes longer is broken
-/// or means harm.
+/// The head of a request fits into a packet or two: a client that takes longer is broken or
+/// malicious.
 const HEAD_MAX: Duration = Duration::from_secs(10);
 
-/// An answer of some megabytes gets through any usable line in this time.
+/// An answer of some megabytes gets through any usable connection in this time.
 const ANSWER_MAX: Duration = Duration::from_secs(60);
 
-/// How long a client may leave its answers lying about when memory for them becomes
-/// scarce, unless it takes [`TAKEN_BYTES_MIN`] of them in that time.
+/// How long a client may leave its answers unread when memory for them becomes scarce,
+/// unless it reads [`TAKEN_BYTES_MIN`] of them in that time.
 const ANSWER_CROWDED_MAX: Duration = Duration::from_secs(5);
 
-/// A client that takes less than this in [`ANSWER_MAX`] while we have something for
-/// it is as good as gone.
+/// A client that reads less than this in [`ANSWER_MAX`] while we have something for it is
+/// considered gone.
 const TAKEN_BYTES_MIN: u64 = 64 << 10;
 
-/// Bytes of all names and values in the head of a request: room for a continuation
-/// of 16 KiB and a long session token.
+/// Bytes of all names and values in the head of a request: enough for a continuation of 16
+/// KiB and a long session token.
 const HEAD_BYTES_MAX: u16 = 32 << 10;
 
-/// How long a client that was told that we close may take to close as well.
+/// How long a client may take to close after we announced that we close.
 const LINGER_MAX: Duration = Duration::from_secs(1);
 
 /// The first byte of every TLS connection: a handshake record. No HTTP method
 /// begins with it.
 const TLS_HANDSHAKE: u8 = 0x16;
 
-/// What a client that speaks HTTP/2 sends first, over TLS as well. It was made up so
-/// that no HTTP/1 request begins with it.
+/// What a client that speaks HTTP/2 sends first, over TLS as well. It was designed so that
+/// no HTTP/1 request begins with it.
 const HTTP2_PREFACE: &[u8; 24] = b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n";
 
-/// A future in a box of its own, so that the task of a connection that waits does not
-/// keep room for it. Made by functions that are not async themselves: a future that
-/// passes through another one leaves its room there.
+/// A boxed future, so that the task of an idle connection does not reserve memory for it.
+/// Made by functions that are not async themselves: a future that passes through another
+/// one reserves its memory there.
 type Boxed<T> = Pin<Box<dyn Future<Output = T> + Send>>;
 
-/// Serves one client until either side has had enough.
+/// Serves one client until either side closes.
 pub(crate) async fn serve(
     tcp: TcpStream,
     tls: TlsAcceptor,
@@ -90,8 +88,8 @@ pub(crate) async fn serve(
     }
 }
 
-/// Waits until a client sends something or leaves. False when the wait is over for
-/// another reason. Nothing but the socket is held meanwhile.
+/// Waits until a client sends something or leaves. False when the wait ends for another
+/// reason. Only the socket is held meanwhile.
 async fn speaks(tcp: &TcpStream, http: &HttpService, stop: &mut Stop) -> bool {
     let _parked = http.process.counters.connection_parked();
     let mut waited = Duration::ZERO;
@@ -109,10 +107,10 @@ async fn speaks(tcp: &TcpStream, http: &HttpService, stop: &mut Stop) -> bool {
     false
 }
 
-/// Whether a client takes what was made for it, looked at in every tick.
+/// Whether a client reads its answers, checked at every tick.
 #[derive(Debug, Default)]
 struct ReaderProgress {
-    /// How long answers have been waiting, and what had been taken before.
+    /// How long answers have been waiting, and what had been read before.
     waited: Duration,
     taken: u64,
 }
@@ -135,7 +133,8 @@ enum Protocol {
     Http2,
 }
 
-/// Finds out what a client speaks, as far as it does so in time. With what was read.
+/// Detects the protocol of a client, if it sends enough in time. Returns what was read as
+/// well.
 fn greet(tcp: TcpStream, tls: TlsAcceptor) -> Boxed<Option<(Protocol, Socket, Bytes)>> {
     Box::pin(async move {
         let mut socket = match timeout(HANDSHAKE_MAX, open(tcp, tls)).await {
@@ -161,8 +160,8 @@ async fn open(tcp: TcpStream, tls: TlsAcceptor) -> io::Result<Socket> {
     }
 }
 
-/// Reads until the protocol is known, and gives back what was read. What the two
-/// sides agreed on within TLS is not looked at: the bytes say the same.
+/// Reads until the protocol is known, and returns what was read. The ALPN result of TLS is
+/// ignored: the bytes say the same.
 async fn greeting(socket: &mut Socket) -> io::Result<(Protocol, Bytes)> {
     let mut buffer = [0; HTTP2_PREFACE.len()];
     let mut len = 0;
@@ -188,7 +187,7 @@ mod tests {
         const TICK: Duration = Duration::from_secs(1);
         let mut progress = ReaderProgress::default();
         let mut look = |waits, crowded, taken| progress.is_too_slow(TICK, waits, crowded, taken);
-        assert!((0..100).all(|_| !look(true, false, 0)), "nobody needs the room");
+        assert!((0..100).all(|_| !look(true, false, 0)), "the memory is not needed");
         assert!(look(true, true, 10), "now somebody does");
         assert!(!look(true, true, TAKEN_BYTES_MIN), "it begins to read");
         assert!((0..4).all(|_| !look(true, true, TAKEN_BYTES_MIN + 1)));

@@ -29,7 +29,7 @@ impl Drop for OpenConnection<'_> {
     }
 }
 
-/// A connection of which nothing but the socket is held, until this is dropped.
+/// A connection that holds nothing but the socket, until this is dropped.
 #[derive(Debug)]
 pub(crate) struct ParkedConnection<'a> {
     counters: &'a Counters,

@@ -1,11 +1,11 @@
-//! Which names this server answers to.
+//! The host names that this server answers to.
 //!
-//! With the well-known key, whoever can send a request is let in, and every web page
-//! that a developer looks at can send one: it lets its own name resolve to 127.0.0.1
-//! (DNS rebinding), and the browser takes our answers for the page's. But the browser
-//! says by which name it called, and the page cannot change that. So only names that
-//! cannot be somebody else's are answered, and those that the settings allow. Any IP
-//! address is fine: nobody can make one resolve to something else.
+//! With the well-known key, any request is authorised, and every web page that a developer
+//! opens can send one: it lets its own name resolve to 127.0.0.1 (DNS rebinding), and the
+//! browser takes our answers for the page's. But the browser sends the name it called, and
+//! the page cannot change that. So only names that cannot belong to others are answered,
+//! and those that the settings allow. Any IP address is fine: an address cannot be made to
+//! resolve to something else.
 
 use std::net::{Ipv4Addr, Ipv6Addr};
 
@@ -17,7 +17,7 @@ use crate::settings::{HostName, Settings};
 /// The names that are answered.
 #[derive(Debug)]
 pub(crate) enum Hosts {
-    /// With a key that is not known, a page can do nothing.
+    /// With a secret key, a page can do nothing.
     All,
     Local {
         also: Vec<HostName>,
@@ -32,7 +32,7 @@ pub(crate) enum Hosts {
 )]
 pub(crate) struct UnknownHost(String);
 
-/// Bytes of a wrong name that are repeated to whoever sent it.
+/// Bytes of a wrong name that an error message repeats.
 const SHOWN_BYTES_MAX: usize = 100;
 
 impl Hosts {
@@ -45,7 +45,8 @@ impl Hosts {
         Hosts::Local { also: also.clone() }
     }
 
-    /// Every name in the request must be right. One without a name is not from a browser.
+    /// Every name in the request must be allowed. A request without a name is not from a
+    /// browser.
     pub(crate) fn check<B>(&self, request: &Request<B>) -> Result<(), UnknownHost> {
         let Hosts::Local { also } = self else { return Ok(()) };
         if let Some(authority) = request.uri().authority() {
@@ -69,7 +70,7 @@ fn check(authority: &str, also: &[HostName]) -> Result<(), UnknownHost> {
     Err(UnknownHost(shown))
 }
 
-/// What stands before the port, if there is one and it is a number.
+/// What precedes the port, if there is one and it is a number.
 fn host(authority: &str) -> Option<&str> {
     match authority.rsplit_once(':') {
         Some((host, port)) if port.bytes().all(|byte| byte.is_ascii_digit()) => Some(host),

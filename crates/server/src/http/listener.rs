@@ -18,18 +18,18 @@ use crate::stop::Stop;
 /// Connections at a time. An idle one costs some kilobytes.
 const CONNECTIONS_MAX: u32 = 16_384;
 
-/// Memory of the process for which there is one connection: about what one takes that has
-/// begun to send a head. Only the smallest settings have fewer than [`CONNECTIONS_MAX`].
+/// Memory of the process per connection: about what one takes that has begun to send a
+/// head. Only the smallest settings have fewer than [`CONNECTIONS_MAX`].
 const MEMORY_PER_CONNECTION: u64 = 32 << 10;
 
 /// Files and sockets that are not connections: the store's tables and journals.
 const FILES_RESERVED: u32 = 512;
 
-/// Time for running requests after a stop was asked for.
+/// Time for running requests after a stop was requested.
 const DRAIN_MAX: Duration = Duration::from_secs(10);
 
-/// Pause when the operating system cannot give us a connection, mostly for want of
-/// file handles.
+/// Pause when the operating system cannot give us a connection, usually for want of file
+/// handles.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(100);
 
 /// The answer to a client beyond the limit. Written only if it fits into the socket's
@@ -38,7 +38,7 @@ const FULL: &[u8] = b"HTTP/1.1 503 Service Unavailable\r\ncontent-type: applicat
     connection: close\r\ncontent-length: 89\r\n\r\n\
     {\"code\":\"ServiceUnavailable\",\"message\":\"The server has as many connections as it takes.\"}";
 
-/// The share of all permits above which they count as scarce.
+/// The fraction of all permits above which they count as scarce.
 const CROWDED_PARTS: (usize, usize) = (3, 4);
 
 /// How many connections are served at a time: each holds a permit.
@@ -96,7 +96,7 @@ impl Listener {
         Ok(Listener { first, second })
     }
 
-    /// What is listened on; the first is the one to tell people.
+    /// The addresses listened on; the first is the one to print.
     pub(crate) fn addresses(&self) -> io::Result<Vec<SocketAddr>> {
         [Some(&self.first), self.second.as_ref()]
             .into_iter()
@@ -113,7 +113,7 @@ impl Listener {
         }
     }
 
-    /// Serves until told to stop, then lets running requests finish.
+    /// Serves until the stop signal, then lets running requests finish.
     pub(crate) async fn run(self, tls: TlsAcceptor, http: Arc<HttpService>, mut stop: Stop) {
         loop {
             let accepted = tokio::select! {
@@ -146,9 +146,9 @@ async fn bind(address: SocketAddr) -> anyhow::Result<TcpListener> {
     })
 }
 
-/// Listens on `::1` if there is such a thing. Where another program has the port, who
-/// calls `localhost` would talk to that: better no server than the wrong one. But a
-/// port that just anybody gave us may be taken there.
+/// Listens on `::1` if there is such an address. Where another program has the port,
+/// clients of `localhost` would talk to that: better no server than the wrong one. But a
+/// port that the system chose may be taken there.
 async fn bind_v6_too(port: u16, listen: Listen) -> anyhow::Result<Option<TcpListener>> {
     let address = SocketAddr::new(Ipv6Addr::LOCALHOST.into(), port);
     match TcpListener::bind(address).await {
@@ -179,8 +179,7 @@ fn welcome(tcp: TcpStream, tls: &TlsAcceptor, http: &Arc<HttpService>, stop: &St
     });
 }
 
-/// How many files this process may have open, after asking for as many as it may
-/// ask for.
+/// How many files this process may have open, after raising the limit as far as allowed.
 #[cfg(unix)]
 fn files_max() -> u32 {
     use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};

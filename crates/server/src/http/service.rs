@@ -1,5 +1,5 @@
-//! What stands between a connection and the protocols: it finds out whose a request is, reads
-//! its body, keeps it within its memory, and counts the answer.
+//! Between a connection and the protocols: it routes a request to its protocol, reads its
+//! body, enforces its memory limits, and counts the answer.
 
 mod body;
 mod unread;
@@ -29,18 +29,18 @@ use crate::panics::catch_panic;
 use crate::process::ServerProcess;
 use crate::stop::Stop;
 
-/// How long a refusal waits for the rest of a body that is thrown away: time for a packet
-/// or two, so that most clients can go on using their connection.
+/// How long a refusal waits for the rest of a body that is discarded: time for a packet or
+/// two, so that most clients can reuse their connection.
 const REFUSED_REST_MAX: Duration = Duration::from_millis(250);
 
 pub(crate) type Answer = Response<Bytes>;
 
-/// What a connection is to the requests that come over it.
+/// What requests know of their connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Client {
     /// `http` or `https`.
     scheme: &'static str,
-    /// What bodies may take without asking.
+    /// What bodies may take without a reservation.
     allowance: Arc<Semaphore>,
     outbox: Outbox,
 }
@@ -60,7 +60,7 @@ pub(crate) struct HttpService {
     /// Set when the data has been opened.
     cosmos: OnceLock<Arc<Gateway>>,
     hosts: Hosts,
-    /// Nobody waits for a query when the server stops.
+    /// Queries are cancelled when the server stops.
     stop: Stop,
 }
 
@@ -98,7 +98,7 @@ impl HttpService {
         answer
     }
 
-    /// An answer to an operator. There is no saying how long it becomes before it is there.
+    /// An answer to an operator. Its length is not known before it is ready.
     fn own(&self, client: &Client, answer: Answer) -> Answer {
         self.process.answers.hold(client, answer, None).unwrap_or_else(|_| too_many_answers())
     }
@@ -160,7 +160,7 @@ impl HttpService {
         }
     }
 
-    /// Answers a request that was let in, once its body is there.
+    /// Answers an authorised request, once its body is there.
     async fn work(
         &self,
         gateway: &Arc<Gateway>,
@@ -178,14 +178,14 @@ impl HttpService {
             Err(answer) => return answer,
         };
         let answering = answering(Arc::clone(gateway), request, body);
-        // What only reads goes with its client, and so does a query that it waits for.
+        // A read is dropped with its client, and so is a query that it waits for.
         let response = if changes { to_the_end(answering, permit).await } else { answering.await };
         let succeeded = response.status().is_success();
         match self.process.answers.hold(client, response, Some(answer_permit)) {
             Ok(response) => response,
-            // It happened, and there is no room to say what.
+            // It happened, but there is no memory for the answer.
             Err(_) if changes && succeeded => {
-                let message = "The outcome of the request cannot be told for want of memory. \
+                let message = "The outcome of the request cannot be returned for want of memory. \
                     Please read before trying again.";
                 problem(StatusCode::REQUEST_TIMEOUT, "RequestTimeout", message)
             }
@@ -194,8 +194,8 @@ impl HttpService {
     }
 }
 
-/// The work behind a request in a box of its own: it is some kilobytes large, and
-/// would be copied with every future around it that moves.
+/// The work for a request, boxed: it is some kilobytes large, and would be copied with
+/// every future around it that moves.
 fn answering(
     gateway: Arc<Gateway>,
     request: LetIn,
@@ -204,7 +204,7 @@ fn answering(
     Box::pin(async move { gateway.answer(request, body).await })
 }
 
-/// HTTP/2 has the host in the place of the URL's; protocols look for a header.
+/// HTTP/2 has the host in the URL's authority; protocols look for a header.
 fn name_host(head: &mut Parts) {
     if let Some(authority) = head.uri.authority()
         && !head.headers.contains_key(HOST)
@@ -214,9 +214,9 @@ fn name_host(head: &mut Parts) {
     }
 }
 
-/// A change is made to the end even if its client leaves: dropped half-way, the
-/// disk and the catalogue in memory would no longer agree. It keeps its permit until
-/// then, so that clients which ask and leave cannot pile up work without limit.
+/// A change is completed even if its client leaves: dropped half-way, the disk and the
+/// catalogue in memory would no longer agree. It keeps its permit until then, so that
+/// clients which ask and leave cannot pile up unlimited work.
 async fn to_the_end(
     answering: impl Future<Output = Answer> + Send + 'static,
     permit: BodyPermit,
@@ -229,7 +229,7 @@ async fn to_the_end(
     match answering.await {
         Ok(answer) => answer,
         Err(error) => match error.try_into_panic() {
-            // Whoever answers requests reports it.
+            // The code that answers requests reports it.
             Ok(panic) => resume_unwind(panic),
             Err(_) => unavailable("The server is stopping."),
         },
@@ -251,8 +251,7 @@ impl Named {
     }
 }
 
-/// An answer also where the code behind it panics: the fault is ours, and only this
-/// request suffers from it.
+/// Answers even if the code panics: the fault is ours, and only this request suffers.
 async fn caught(named: Named, answering: impl Future<Output = Answer>) -> Answer {
     if let Some(answer) = catch_panic(answering).await {
         return answer;
@@ -263,9 +262,9 @@ async fn caught(named: Named, answering: impl Future<Output = Answer>) -> Answer
     problem(StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError", message)
 }
 
-/// A refusal, with the rest of the body out of the way: not a byte of it is kept. Where that
-/// is still under way, the answer goes first and ends the connection, which lingers for
-/// what the client still sends.
+/// A refusal, with the rest of the body discarded: not a byte of it is kept. If the body is
+/// still arriving, the answer goes first and ends the connection, which lingers for what
+/// the client still sends.
 async fn refused(refusal: Answer, mut body: Incoming, expects: bool) -> Answer {
     let is_whole = !expects && timeout(REFUSED_REST_MAX, discard(&mut body)).await.is_ok();
     if !is_whole && !body.is_end_stream() {
@@ -284,12 +283,12 @@ fn closing(mut answer: Answer) -> Answer {
 /// into it.
 pub(crate) fn problem(status: StatusCode, code: &str, message: &str) -> Answer {
     let answer = operator::problem(status, code, message);
-    // What is left of the body would be taken for the next request. HTTP/2 has no such
-    // header and no such problem; there hyper leaves it out.
+    // The rest of the body would be taken for the next request. HTTP/2 has no such header
+    // and no such problem; there hyper leaves it out.
     if status == StatusCode::REQUEST_TIMEOUT { closing(answer) } else { answer }
 }
 
-/// Too much is waiting for clients that do not read.
+/// Too much is waiting for slow readers.
 fn too_many_answers() -> Answer {
     unavailable("Too many large answers at once. Please retry later.")
 }

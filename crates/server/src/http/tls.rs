@@ -1,6 +1,6 @@
 //! The certificate for TLS.
 //!
-//! Made once and kept in the data folder, since people tell their machines to
+//! Made once and kept in the data folder, since people make their machines
 //! trust it. One file holds certificate and key, so it is there whole or not at
 //! all. A file that we did not make (say, from a local certificate authority) is
 //! used as it is.
@@ -27,18 +27,18 @@ const NAMES: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
 const FILE: &str = "localhost.pem";
 
-/// Marks a file that we made, and says from when on it is replaced.
+/// Marks a file that we generated, with the time from which on it is replaced.
 const RENEW_MARK: &str = "orrery-renew-after-unix-seconds: ";
 
-/// The names besides [`NAMES`] in a file that we made. With others it is replaced.
+/// The names besides [`NAMES`] in a file that we generated. If they differ it is replaced.
 const MORE_NAMES_MARK: &str = "orrery-more-names: ";
 
 const DAY: Duration = Duration::from_secs(24 * 60 * 60);
 /// Apple's systems refuse certificates that are valid for more than 825 days.
 const VALID: Duration = DAY.saturating_mul(820);
-/// Time before the end in which a start makes a new one.
+/// Time before expiry in which a start generates a new one.
 const RENEW_BEFORE: Duration = DAY.saturating_mul(30);
-/// Clients whose clock is behind shall find it valid, too.
+/// It must be valid for clients whose clock is slow, too.
 const VALID_BEFORE: Duration = DAY;
 
 const CERTIFICATE_END: &str = "-----END CERTIFICATE-----\n";
@@ -46,7 +46,7 @@ const CERTIFICATE_END: &str = "-----END CERTIFICATE-----\n";
 /// A certificate with its key, ready to serve.
 #[derive(Clone, Debug)]
 pub(crate) struct Certificate {
-    /// What clients are told to trust: no key in it.
+    /// What clients have to trust: no key in it.
     pub(crate) pem: String,
     pub(crate) config: Arc<ServerConfig>,
 }
@@ -57,7 +57,7 @@ impl Certificate {
         Certificate::from_bundle(&make(more, clock)?)
     }
 
-    /// The one in a folder, made when there is none, when it is about to expire, and
+    /// The one in a folder, generated when there is none, when it is about to expire, and
     /// when it lacks a name.
     pub(crate) fn kept(
         folder: &Path,
@@ -101,8 +101,8 @@ impl Certificate {
     }
 }
 
-/// What clients are told to trust, when a folder has it. Changes nothing: a server
-/// may be using it.
+/// What clients have to trust, when a folder has it. Changes nothing: a server may be using
+/// it.
 pub(crate) fn export(folder: &Path) -> anyhow::Result<Option<String>> {
     Ok(read(&folder.join(FILE))?.map(|bundle| public_part(&bundle)))
 }
@@ -115,8 +115,8 @@ fn read(path: &Path) -> anyhow::Result<Option<String>> {
     }
 }
 
-/// Whether we made this, long enough ago or without one of the names. More names do no
-/// harm: whoever trusts a certificate wants to keep it.
+/// Whether we generated this, long enough ago or without one of the names. More names do no
+/// harm: a trusted certificate is worth keeping.
 fn is_due(bundle: &str, more: &[HostName], clock: &dyn Clock) -> bool {
     let marked = |mark| bundle.lines().find_map(move |line: &str| line.strip_prefix(mark));
     let Some(due) = marked(RENEW_MARK).and_then(|due| due.parse::<u64>().ok()) else {

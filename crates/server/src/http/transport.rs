@@ -1,4 +1,4 @@
-//! The bytes of one client, plain or through TLS, and what can be told from them.
+//! The bytes of one client, plain or through TLS, and what they reveal.
 
 use std::io;
 use std::pin::Pin;
@@ -14,27 +14,26 @@ use tokio_rustls::server::TlsStream;
 /// Where a connection is between one request and the next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// The head of a request is under way.
+    /// The head of a request is arriving.
     Head,
-    /// A request is being answered. Its body may still be under way.
+    /// A request is being answered. Its body may still be arriving.
     Busy,
-    /// The answer exists, but the client has not taken all of it.
+    /// The answer is ready, but the client has not read all of it.
     Answering,
     /// Nothing was asked yet, or everything is answered: the client may or may not
-    /// go on.
+    /// continue.
     Idle,
 }
 
-/// What the protocol and the transport of a connection tell its guard. Only ever
-/// touched by the one task of the connection; atomic because tasks move between
-/// threads.
+/// What the protocol and the transport of a connection report to its guard. Only ever
+/// touched by the one task of the connection; atomic because tasks move between threads.
 #[derive(Debug, Default)]
 pub(crate) struct ConnectionActivity {
     state: AtomicU8,
     blocked: AtomicBool,
     /// Requests begun.
     requests: AtomicU32,
-    /// Whether anything came but what was read before.
+    /// Whether anything arrived besides what was read before.
     has_read: AtomicBool,
     written: AtomicU64,
 }
@@ -72,7 +71,7 @@ impl ConnectionActivity {
         self.requests.load(Ordering::Relaxed)
     }
 
-    /// Whether the client's side takes no more bytes for now.
+    /// Whether the client's side currently takes no more bytes.
     pub(crate) fn set_blocked(&self, blocked: bool) {
         self.blocked.store(blocked, Ordering::Relaxed);
     }

@@ -1,4 +1,4 @@
-//! What the server says when it is ready.
+//! What the server prints when it is ready.
 
 use std::io::IsTerminal as _;
 use std::net::SocketAddr;
@@ -54,7 +54,7 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<
         StorageLocation::Folder(folder) => format!("orrery cert --data {}", folder.display()),
     };
     let lost = loss.map_or(String::new(), |loss| format!("\n  Lost         {loss}"));
-    // A key of one's own does not belong into log files.
+    // A secret key does not belong into log files.
     let (key, connection) = if settings.has_well_known_key() {
         let key = format!("{}  (well known)", settings.key.reveal());
         (key, connection_string(settings, &authority))
@@ -85,7 +85,7 @@ Stop with Ctrl-C.",
     )
 }
 
-/// Addresses, and the names by which clients may call them.
+/// Addresses, and the names under which clients may reach them.
 fn listening(settings: &Settings, addresses: &[SocketAddr]) -> String {
     let addresses: Vec<String> = addresses.iter().map(SocketAddr::to_string).collect();
     let addresses = addresses.join(" and ");

@@ -1,4 +1,4 @@
-//! The numbers and rules that the database holds its users to.
+//! The limits and rules that the database enforces.
 
 use std::fmt;
 use std::str::FromStr;
@@ -9,8 +9,7 @@ use model::limits::{Limits, Profile};
 use serde::Deserialize;
 use service::{Division, Throttle, ThroughputRules};
 
-/// The largest factor of a scale model: beyond it a full partition has no room for
-/// one item.
+/// The largest factor of a scale model: beyond it one item does not fit into a partition.
 const SCALE_MAX: u32 = 1_000_000;
 
 /// What a database is opened with.
@@ -19,11 +18,11 @@ pub(crate) struct Rules {
     pub(crate) profile: Profile,
     pub(crate) limits: Limits,
     pub(crate) throughput: ThroughputRules,
-    /// Cold neighbours are merged when a layout has not changed for so long.
+    /// Cold neighbours are merged when a layout has not changed for this long.
     pub(crate) merge_after: Option<Duration>,
 }
 
-/// The settings that decide it, as one source or all of them together give them.
+/// The settings that decide it, from one source or merged.
 #[derive(Debug, Default)]
 pub(crate) struct RuleSettings {
     pub(crate) profile: Option<Named<Profile>>,
@@ -37,13 +36,13 @@ pub(crate) struct RuleSettings {
 }
 
 impl Rules {
-    /// For commands that work on a folder themselves: nobody's throughput is limited.
+    /// For commands that work on a folder themselves: throughput is not limited.
     pub(crate) fn for_tools() -> Rules {
         Rules { throughput: ThroughputRules::UNLIMITED, ..Rules::default() }
     }
 
-    /// The year first, then single limits in their order, then the scale: it makes
-    /// a model of all that was said before.
+    /// The year first, then single limits in their order, then the scale: it scales
+    /// everything before it.
     pub(crate) fn decide(settings: RuleSettings) -> anyhow::Result<Rules> {
         let profile = settings.profile.map_or_else(Profile::default, |named| named.0);
         let mut limits = profile.limits();
@@ -67,7 +66,7 @@ impl Rules {
     /// What is limited, for people.
     pub(crate) fn words(&self) -> String {
         let whose = match (self.throughput.throttle, self.throughput.serverless) {
-            (Throttle::Never, _) => "nobody's throughput is limited, all is metered".to_owned(),
+            (Throttle::Never, _) => "throughput is metered but not limited".to_owned(),
             (Throttle::Explicit | Throttle::Always, true) => {
                 let rate = self.limits.serverless_partition_throughput_max;
                 format!("serverless, {rate} RU/s for each physical partition (429 beyond it)")
@@ -132,7 +131,7 @@ mod tests {
         let rules = Rules::decide(settings).unwrap();
         assert_eq!(rules.limits.throughput_min, 200);
         assert_eq!(rules.limits.physical_partition_bytes_max, 1 << 20);
-        assert_eq!(rules.limits.gib_told(rules.limits.logical_partition_bytes_max), 10);
+        assert_eq!(rules.limits.gib_unscaled(rules.limits.logical_partition_bytes_max), 10);
         assert!(rules.words().ends_with("; the limits of 2018; a scale model, 1 : 1024"));
     }
 

@@ -118,8 +118,8 @@ fn k18_a_key_with_many_values_spreads_storage_and_request_units() {
                 j!({"id": format!("{number}"), "user": format!("u{number}"), "kind": number % 3});
             world.create_item(&item).expect(201);
         }
-        let told = world.operate("GET", STATISTICS, &Value::Null).expect(200).json();
-        let partitions = told["partitions"].as_array().expect("a list").clone();
+        let shown = world.operate("GET", STATISTICS, &Value::Null).expect(200).json();
+        let partitions = shown["partitions"].as_array().expect("a list").clone();
         assert_eq!(partitions.len(), 5);
         ["bytes", "requestUnits"].map(|what| {
             let of = |one: &Value| one[what].as_f64().unwrap_or_else(|| panic!("{what} of {one}"));

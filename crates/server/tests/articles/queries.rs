@@ -5,9 +5,9 @@ use serde_json::{Value, json as j};
 use crate::world::{Answer, World, key};
 
 const ACROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
-/// Has the server put together what clients would have to.
+/// Has the server merge what clients would have to.
 const MERGE: (&str, &str) = ("x-orrery-query-merge", "true");
-/// How the server says which partitions it asked.
+/// The header in which the server lists the partitions it asked.
 const EXPLAIN: &str = "x-orrery-query-explain";
 
 const TEMPERATURES: &str = "SELECT VALUE c.id FROM c WHERE c.metricType = 'Temperature'";
@@ -73,7 +73,7 @@ fn rows_of_ranges(world: &World, text: &str) -> Vec<Vec<Value>> {
     world.ranges().iter().map(|range| of_range(&range.id)).collect()
 }
 
-/// What the server says about its work.
+/// The server's report about its work.
 fn explained(answer: &Answer) -> Value {
     serde_json::from_str(answer.header(EXPLAIN)).expect("an explanation")
 }
@@ -108,7 +108,7 @@ fn a6_a_filter_on_the_key_asks_one_partition() {
             ask(&world, TEMPERATURES, &[("x-ms-documentdb-partitionkey", &key)]).expect(200);
         assert_eq!((rows(&by_header).len(), asked(&by_header)), (2, vec![home.clone()]));
         let filter = format!("{TEMPERATURES} AND c.deviceId = '{device}'");
-        // It is not across partitions, so nobody has to agree.
+        // It is not cross-partition, so it need not be enabled.
         for text in [filter.clone(), format!("{filter} AND c.metricValue >= 0")] {
             for headers in [&[][..], &[ACROSS]] {
                 let answer = ask(&world, &text, headers).expect(200);
@@ -156,7 +156,7 @@ fn a10_rows_come_in_the_same_order_however_they_are_asked_for() {
             assert_eq!(all_rows(&world, &text, page), serial, "{text} in pages of {page}");
         }
     }
-    // Who asks all partitions at once puts their answers one behind the other.
+    // A client that asks all partitions at once concatenates their answers.
     assert_eq!(rows_of_ranges(&world, TEMPERATURES).concat(), all_rows(&world, TEMPERATURES, "-1"));
 }
 

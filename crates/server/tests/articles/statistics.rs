@@ -61,9 +61,9 @@ fn l9_keys_without_number() {
     let read = |key: &str| world.read_item(&j!(key), "1").expect(200).charge().to_bits();
     assert_eq!(read("key 0"), read("the last"));
     let path = "/_orrery/partitions?container=dbs/d/colls/c&keys=1";
-    let told = world.operate("GET", path, &serde_json::Value::Null).expect(200).json();
-    assert_eq!(told["partitions"][0]["distinctKeys"], 2 + KEYS);
-    assert_eq!(told["partitions"][0]["distinctKeysAreAll"], true);
+    let shown = world.operate("GET", path, &serde_json::Value::Null).expect(200).json();
+    assert_eq!(shown["partitions"][0]["distinctKeys"], 2 + KEYS);
+    assert_eq!(shown["partitions"][0]["distinctKeysAreAll"], true);
 }
 
 #[test]
@@ -78,7 +78,7 @@ fn l7_l8_logical_partitions_come_and_go_with_their_items() {
     assert_eq!(listed_keys(&world), 1);
 }
 
-/// Nobody deletes these items: their time is over.
+/// These items are not deleted: they expire.
 #[test]
 fn l8_logical_partitions_go_when_their_items_expire() {
     let world = World::new();

@@ -12,7 +12,7 @@ use crate::world::{World, epk, eventually, key};
 const SCALE: f64 = 300.0;
 const SMALL: [&str; 2] = ["--scale", "300"];
 
-/// What a range has saved at most, in seconds of its throughput; it begins with as much.
+/// What a range has saved at most, in seconds of its throughput; it starts with as much.
 const SAVED_SECS: f64 = 1.0;
 
 /// How long a budget is drawn on, in seconds of its throughput.
@@ -39,7 +39,7 @@ fn t2_t3_every_answer_has_a_charge_and_a_small_read_costs_one() {
     assert!(world.get("/dbs/d/colls/c", &[]).expect(200).charge() > 0.0);
 }
 
-/// An item of key `a` whose text has so many bytes.
+/// An item of key `a` whose text has `bytes` bytes.
 fn sized(id: &str, bytes: usize) -> Value {
     let item = |fill: usize| j!({"id": id, "k": "a", "fill": "x".repeat(fill)});
     item(bytes - item(0).to_string().len())
@@ -74,15 +74,15 @@ fn t5_larger_items_cost_more() {
 struct Range {
     spent: f64,
     /// What surely flowed in: the time from a refusal, when nothing is left, to the next
-    /// request, as far as it can be saved. A client that is slow saves less for its range.
+    /// request, as far as it can be saved. A slow client saves less for its range.
     flowed_secs: f64,
     refused_at: Option<f64>,
     refusals: u32,
 }
 
 /// Creates items of the keys of some ranges in turn, without waiting after refusals, until
-/// each has spent what flows in in a few seconds. Between what surely flowed in and what
-/// can have, at all times and however long requests take.
+/// each has spent the inflow of a few seconds. The total is always between what surely
+/// flowed in and what can have, however long requests take.
 fn spend(world: &World, keys: &[Vec<String>], rate: f64) {
     let (clock, rate) = (RealClock::new(), rate / SCALE);
     let now = || clock.monotonic().as_secs_f64();
@@ -112,7 +112,7 @@ fn spend(world: &World, keys: &[Vec<String>], rate: f64) {
     }
 }
 
-/// So many keys of each range of `c`, by its id.
+/// `count` keys of each range of `c`, by its id.
 fn keys_of_ranges(world: &World, count: usize) -> BTreeMap<String, Vec<String>> {
     let ranges = world.ranges();
     let mut keys: BTreeMap<String, Vec<String>> = BTreeMap::new();

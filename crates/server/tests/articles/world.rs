@@ -1,4 +1,4 @@
-//! A running server and one client that says what it wants in few words.
+//! A running server and a client with short calls.
 
 use std::fmt::Write as _;
 
@@ -55,7 +55,7 @@ impl World {
         self.send("POST", path, headers, &body.to_string())
     }
 
-    /// Creates an item of `c`, without saying its key: the server finds it.
+    /// Creates an item of `c` without a key header: the server extracts the key.
     pub(crate) fn create_item(&self, item: &Value) -> Answer {
         self.post("/dbs/d/colls/c/docs", &[], item)
     }
@@ -126,7 +126,7 @@ impl World {
     }
 }
 
-/// How often something is looked at, and the time between. Minutes, even if looking took
+/// How often a condition is checked, and the time between. Minutes, even if checking took
 /// no time: only what never happens takes as long.
 const LOOKS_MAX: usize = 60_000;
 const PAUSE: std::time::Duration = std::time::Duration::from_millis(5);
@@ -145,7 +145,7 @@ pub(crate) fn eventually<T>(what: &str, mut ask: impl FnMut() -> Option<T>) -> T
 
 const PARTITION_KEY: &str = "x-ms-documentdb-partitionkey";
 
-/// An answer that knows what to complain about.
+/// An answer that explains failed expectations.
 #[derive(Debug)]
 pub(crate) struct Answer(Reply);
 
@@ -184,8 +184,7 @@ impl Answer {
         self.header("x-ms-request-charge").parse().expect("every answer has a charge")
     }
 
-    /// The id of the range that served it: what stands before the position in the
-    /// session token.
+    /// The id of the range that served it: what precedes the position in the session token.
     pub(crate) fn served_by(&self) -> &str {
         self.header("x-ms-session-token").split(':').next().unwrap_or_default()
     }

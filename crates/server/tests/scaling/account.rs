@@ -69,7 +69,7 @@ impl Account {
 }
 
 impl Container<'_> {
-    /// Changes the throughput, and says whether that is pending.
+    /// Changes the throughput, and returns whether that is pending.
     pub(crate) fn scale(&self, throughput: u32) -> bool {
         let body =
             format!(r#"{{"_rid":"{}","content":{{"offerThroughput":{throughput}}}}}"#, self.offer);

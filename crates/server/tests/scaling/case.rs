@@ -1,4 +1,4 @@
-//! The table of cases, read into what can be played.
+//! The table of cases, parsed into what can be played.
 
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -6,7 +6,7 @@ pub(crate) struct Case {
     pub(crate) profile: String,
     pub(crate) start: Start,
     pub(crate) step: Step,
-    /// What comes of it; more than one where a switch decides.
+    /// The expected result; more than one where a setting decides.
     pub(crate) expected: Vec<Expected>,
 }
 

@@ -56,9 +56,9 @@ fn play(case: &Case, expected: &Expected) -> Result<String, String> {
     take(&container, &case.step, expected)?;
     container.wait_until_scaled();
     let (ids, shares) = (container.ranges(), container.shares());
-    let told = format!("ranges {ids:?} with {shares:?} RU/s");
-    check(ids.len() == expected.partitions, &told)?;
-    check(expected.ids.as_ref().is_none_or(|wanted| *wanted == ids), &told)?;
+    let shown = format!("ranges {ids:?} with {shares:?} RU/s");
+    check(ids.len() == expected.partitions, &shown)?;
+    check(expected.ids.as_ref().is_none_or(|wanted| *wanted == ids), &shown)?;
     let mut rounded: Vec<u32> = shares.iter().map(|share| rounded(*share)).collect();
     let mut wanted = expected.shares.clone();
     if let [each] = *wanted {
@@ -66,11 +66,11 @@ fn play(case: &Case, expected: &Expected) -> Result<String, String> {
     }
     rounded.sort_unstable();
     wanted.sort_unstable();
-    check(rounded == wanted, &format!("{told}, expected {wanted:?}"))
+    check(rounded == wanted, &format!("{shown}, expected {wanted:?}"))
 }
 
-fn check(holds: bool, told: &str) -> Result<String, String> {
-    if holds { Ok(told.to_owned()) } else { Err(told.to_owned()) }
+fn check(holds: bool, shown: &str) -> Result<String, String> {
+    if holds { Ok(shown.to_owned()) } else { Err(shown.to_owned()) }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a throughput")]

@@ -1,4 +1,4 @@
-//! The server's own paths: three are open, the rest takes the account key.
+//! The server's own paths: three are public, the rest requires the account key.
 
 use wire_cosmos::EMULATOR_KEY;
 

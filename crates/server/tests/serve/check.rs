@@ -1,4 +1,4 @@
-//! `orrery check` looks and never writes.
+//! `orrery check` reads and never writes.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 use std::collections::BTreeMap;

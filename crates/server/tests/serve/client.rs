@@ -11,8 +11,8 @@ use runtime::{Clock as _, RealClock};
 use sha2::Sha256;
 use wire_cosmos::EMULATOR_KEY;
 
-/// Longer than any limit of the server, also on a machine that is busy with other things:
-/// only a server that hangs reaches it.
+/// Longer than any limit of the server, even on a busy machine: only a hanging server
+/// reaches it.
 const PATIENCE: Duration = Duration::from_secs(300);
 
 /// Between two looks at what another process does.
@@ -48,7 +48,7 @@ impl Reply {
     }
 }
 
-/// Waits until so many connections are parked. Whoever asks is not among them.
+/// Waits until `connections` connections are parked. The caller's is not among them.
 pub(crate) fn wait_until_parked(address: SocketAddr, connections: u64) {
     let (mut stream, clock) = (connect(address), RealClock::new());
     let key = format!("authorization: Bearer {EMULATOR_KEY}\r\n");

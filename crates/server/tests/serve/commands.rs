@@ -14,9 +14,9 @@ fn the_bench_is_not_throttled() {
     let arguments = ["bench", "--seconds", "1", "--clients", "16", "--bytes", LARGE_BYTES];
     let done = run(command(folder.path()).args(arguments));
     assert!(done.status.success(), "{}", text(&done.stderr));
-    let told = text(&done.stdout);
+    let shown = text(&done.stdout);
     for phase in ["creates", "fsyncs", "point reads"] {
-        assert!(told.contains(phase), "{told}");
+        assert!(shown.contains(phase), "{shown}");
     }
 }
 

@@ -70,8 +70,8 @@ fn compacting_a_folder_tells_how_much_it_gave_back() {
         "{}",
         text(&compacted.stderr)
     );
-    let told = text(&compacted.stdout);
-    assert!(told.contains("MB before, 0.0 MB now"), "{told}");
+    let shown = text(&compacted.stdout);
+    assert!(shown.contains("MB before, 0.0 MB now"), "{shown}");
     let reserve = std::fs::metadata(data.join("store/RESERVE")).map_or(0, |found| found.len());
     let store = bytes_in(&data.join("store")) - reserve;
     assert!(store < 100_000, "{store} bytes");
@@ -85,7 +85,7 @@ fn compacting_a_folder_tells_how_much_it_gave_back() {
     assert!(text(&in_use.stderr).contains("is open elsewhere"), "{}", text(&in_use.stderr));
 }
 
-/// Nobody tells it to: the server sweeps, and has its store rewritten.
+/// Without a command: the server sweeps, and compacts its store.
 #[test]
 fn a_running_server_gives_back_what_was_dropped() {
     let (folder, data) = folder();
@@ -93,7 +93,7 @@ fn a_running_server_gives_back_what_was_dropped() {
     let tables = data.join("store/keyspaces/1/tables");
     drop_container(&mut stream, "large");
     let clock = RealClock::new();
-    // All of it was in memory; rewriting leaves a table with what is left.
+    // All of it was in memory; compacting leaves a table with what is left.
     while std::fs::read_dir(&tables).unwrap().count() == 0 || bytes_in(&tables) > 100_000 {
         clock.sleep(Duration::from_millis(20));
     }

@@ -1,4 +1,4 @@
-//! HTTP/2 by hand, for clients that a library would not let misbehave.
+//! HTTP/2 by hand, for clients that misbehave as a library would not allow.
 
 use std::io::ErrorKind;
 use std::net::{SocketAddr, TcpStream};
@@ -108,7 +108,7 @@ impl<S: Stream> Line<S> {
         std::iter::from_fn(|| self.read()).find(wanted)
     }
 
-    /// Why the server sent the connection away; `None` when it closed without a word.
+    /// Why the server closed the connection; `None` when it closed without a GOAWAY.
     pub(crate) fn read_goaway(&mut self) -> Option<u32> {
         let frame = self.read_until(|frame| frame.kind == GOAWAY)?;
         let reason = frame.payload.get(4..8)?;

@@ -1,4 +1,4 @@
-//! Clients that are broken, slow or mean no good.
+//! Clients that are broken, slow or malicious.
 
 use std::io::Write as _;
 use std::net::Shutdown;
@@ -85,7 +85,7 @@ fn heads_are_bounded() {
         ("endless", endless, ["431", "431"]),
     ] {
         let reply = exchange(program.address(), bytes.as_bytes());
-        // A client that is still sending may be cut off before it hears the status.
+        // A client that is still sending may be cut off before it reads the status.
         let status = reply.get(9..12);
         let heard = status.is_none_or(|status| statuses.contains(&status));
         assert!(heard && (status.is_some() || name == "endless"), "{name}: {reply}");
@@ -155,7 +155,7 @@ fn chunks_count_as_they_come() {
     assert!(exchange(program.address(), nonsense.as_bytes()).starts_with("HTTP/1.1 400 "));
 }
 
-/// They used to wait for the body until it ran out of time, and hold memory for it.
+/// They used to wait for the body until it timed out, and hold memory for it.
 #[test]
 fn strangers_are_refused_before_their_bodies_are_read() {
     let program = Program::in_memory();

@@ -1,4 +1,4 @@
-//! By which names and addresses the server can be called.
+//! The names and addresses under which the server can be reached.
 
 use std::net::SocketAddr;
 
@@ -68,7 +68,7 @@ fn names_can_be_allowed() {
     assert!(is_served(&two, "cosmosdb:8081") && is_served(&two, "DB.test"));
     assert!(!is_served(&two, "cosmosdb.test"));
     assert!(is_served(&program(&["--host-name", "*"]), "example.org"));
-    // With a key that nobody knows there is nothing to guard.
+    // With a secret key there is nothing to guard.
     assert!(is_served(&program(&["--key", OWN_KEY]), "example.org"));
     let mut command = command(folder.path());
     command.args(["--json", "--in-memory", "--listen", "127.0.0.1:0"]);

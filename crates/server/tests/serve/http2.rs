@@ -78,7 +78,7 @@ fn many_requests_share_a_connection() {
     let program = Program::in_memory();
     run(async {
         let sender = open(&program).await;
-        // More at a time than the server takes: the client waits, and nobody is refused.
+        // More at a time than the server allows: the client waits, and none is refused.
         let requests = (0..1000).map(|number| {
             let body = format!(r#"{{"id":"db{}"}}"#, number % 10);
             let request = signed(&program, CREATE_DATABASE, body);
@@ -111,7 +111,7 @@ fn bodies_are_bounded_here_as_well() {
         }
         let allowed = signed(&program, CREATE_DATABASE, body(BODY_BYTES_MAX));
         assert_ne!(send(&mut sender, allowed).await.0, 413);
-        // What is over gave its room back: more than the budget goes through.
+        // Finished requests gave their memory back: more than the budget goes through.
         for _ in 0..70 {
             let large = request(&program, "POST", "/dbs", body(BODY_BYTES_MAX));
             assert_eq!(send(&mut sender, large).await.0, 401);
@@ -162,7 +162,7 @@ mod stopping {
         line.ask_health(1);
         program.signal(Signal::TERM);
         assert_eq!(line.read_goaway(), Some(NO_ERROR));
-        // This client answers no pings and does not close: nobody waits for it.
+        // This client answers no pings and does not close: the server does not wait for it.
         assert_eq!(program.wait().0.code(), Some(0));
         assert_eq!(line.read_until(|frame| ![GOAWAY, PING].contains(&frame.kind)), None);
     }

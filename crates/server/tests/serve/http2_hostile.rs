@@ -1,4 +1,4 @@
-//! Clients that speak HTTP/2 and mean no good.
+//! Malicious HTTP/2 clients.
 
 use std::io::Write as _;
 use std::net::TcpStream;
@@ -119,7 +119,7 @@ fn a_flood_of_resets_ends_the_connection() {
     };
     let many: Vec<u8> = (0..10_000).flat_map(ask_and_leave).collect();
     flood(&mut line, &many);
-    // Closing while the client still sends may take the reason back.
+    // Closing while the client still sends may destroy the reason.
     let reason = line.read_goaway();
     assert!(reason.is_none_or(|reason| reason == ENHANCE_YOUR_CALM), "{reason:?}");
     line.read_to_end();
@@ -172,7 +172,7 @@ fn floods_of_small_frames_are_answered_or_cut_off() {
     assert_eq!(line.read_until(pong).map(|frame| frame.payload), Some(b"12345678".to_vec()));
 }
 
-/// The client asks for much and leaves no room for any of it.
+/// The client asks for much and has no window for any of it.
 #[test]
 fn answers_without_room_wait_without_harm() {
     let program = Program::in_memory();
@@ -188,7 +188,7 @@ fn answers_without_room_wait_without_harm() {
         heads == 100
     });
     assert_others_are_served(&program);
-    // Room is made at last.
+    // The window opens at last.
     line.send(&frame(SETTINGS, 0, 0, &[0, 4, 0, 0, 0xFF, 0xFF]));
     let mut ends = 0;
     line.read_until(|frame| {

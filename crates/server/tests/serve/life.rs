@@ -19,7 +19,7 @@ mod signals {
         let (folder, data) = folder();
         let data = data.display().to_string();
         for (round, signal) in [Signal::TERM, Signal::INT].into_iter().enumerate() {
-            // Whatever else keeps the disk busy is not what is looked at.
+            // Other load on the disk is not what is tested.
             let patient = ["--data", &data, "--slow-after", "600000"];
             let program = Program::start(folder.path(), &patient);
             let mut stream = connect(program.address());
@@ -35,7 +35,7 @@ mod signals {
     }
 
     /// Sends the head of a request and waits until the server asks for the body: from then
-    /// on the request is under way, however busy the machine is.
+    /// on the request is in progress, however busy the machine is.
     fn begin_create(address: SocketAddr, body_bytes: usize) -> TcpStream {
         const CONTINUE: &[u8] = b"HTTP/1.1 100 Continue\r\n\r\n";
         let mut stream = connect(address);
@@ -126,8 +126,8 @@ fn damage_is_reported_and_nothing_is_made_anew() {
     assert!(!data.join("store/FORMAT").exists());
 }
 
-/// Writes that were answered and are not there are refused, unless someone accepts it; what
-/// was lost is said where a start is looked at.
+/// A store with missing acknowledged writes is refused, unless that is accepted; the loss
+/// is reported at the start.
 #[test]
 fn lost_writes_are_refused_until_they_are_accepted_and_told() {
     let (folder, data) = folder();
@@ -159,10 +159,10 @@ fn lost_writes_are_refused_until_they_are_accepted_and_told() {
     assert_eq!(read_database(&mut stream, "lost").status, 404);
     program.kill();
     let program = Program::start(folder.path(), &["--data", &at]);
-    assert!(program.ready["lost"].is_null(), "told and accepted once: {}", program.ready);
+    assert!(program.ready["lost"].is_null(), "reported and accepted once: {}", program.ready);
 }
 
-/// The same with durability `os`, where nobody has to accept it.
+/// The same with durability `os`, where it need not be accepted.
 #[test]
 fn without_waiting_for_the_disk_lost_writes_are_told_and_no_reason_to_stop() {
     let (folder, data) = folder();

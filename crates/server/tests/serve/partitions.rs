@@ -119,7 +119,7 @@ fn a_merged_container_asks_for_the_capability() {
         Signed { method: "POST", path: "/dbs/d/colls/c/docs", kind: "docs", link: CONTAINER };
     let key = "x-ms-documentdb-partitionkey: [\"a\"]\r\n";
     let reply = send_signed(&mut stream, EMULATOR_KEY, create, key, r#"{"id":"1","pk":"a"}"#);
-    assert_eq!(reply.status, 201, "by key nobody has to know");
+    assert_eq!(reply.status, 201, "by key it need not know");
     let read = Signed { method: "GET", path: "/dbs/d/colls/c", kind: "colls", link: CONTAINER };
     let usage = "x-ms-documentdb-populatequotainfo: true\r\n";
     let reply = send_signed(&mut stream, EMULATOR_KEY, read, usage, "");

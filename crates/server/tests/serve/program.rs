@@ -11,7 +11,7 @@ use serde_json::Value;
 #[derive(Debug)]
 pub(crate) struct Program {
     child: Child,
-    /// What it said when it was ready.
+    /// What it printed when it was ready.
     pub(crate) ready: Value,
 }
 

@@ -1,4 +1,4 @@
-//! Who may look into a data folder, and what a start that failed leaves of it.
+//! Who may read a data folder, and what a failed start leaves of it.
 
 use std::net::TcpListener;
 use std::os::unix::fs::PermissionsExt as _;
@@ -67,6 +67,6 @@ fn a_start_that_fails_leaves_no_folder_behind() {
     std::fs::create_dir(&data).unwrap();
     start(&data);
     assert!(data.exists(), "it was there before");
-    // And what was left in it does not stand in the way of the next start.
+    // And what was left in it does not prevent the next start.
     Program::start(folder.path(), &["--data", &data.display().to_string()]).kill();
 }

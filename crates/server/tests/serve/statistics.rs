@@ -1,4 +1,4 @@
-//! What whoever runs the server sees of throughput and partitions.
+//! What operators see of throughput and partitions.
 
 use serde_json::Value;
 use wire_cosmos::EMULATOR_KEY;
@@ -51,18 +51,18 @@ fn partitions_tell_what_they_hold_and_cost() {
         }
     }
     let path = format!("/_orrery/partitions?container={CONTAINER}");
-    let told = ask(stream, "GET", &path, "").json();
-    assert_eq!(told["partitions"].as_array().unwrap().len(), 3);
-    assert!((sum(&told, "throughput") - 18_000.0).abs() < 1e-6);
-    assert!((sum(&told, "requestUnits") - charged).abs() < 1e-6, "{told}");
-    assert!((sum(&told, "items") - 14.0).abs() < 1e-6 && sum(&told, "throttledRequests") < 1e-6);
-    assert!((sum(&told, "distinctKeys") - 3.0).abs() < 1e-6);
+    let shown = ask(stream, "GET", &path, "").json();
+    assert_eq!(shown["partitions"].as_array().unwrap().len(), 3);
+    assert!((sum(&shown, "throughput") - 18_000.0).abs() < 1e-6);
+    assert!((sum(&shown, "requestUnits") - charged).abs() < 1e-6, "{shown}");
+    assert!((sum(&shown, "items") - 14.0).abs() < 1e-6 && sum(&shown, "throttledRequests") < 1e-6);
+    assert!((sum(&shown, "distinctKeys") - 3.0).abs() < 1e-6);
     for (list, weight) in [
         ("topKeysByItems", "items"),
         ("topKeysBySize", "bytes"),
         ("topKeysByRequestUnits", "requestUnits"),
     ] {
-        let partitions = told["partitions"].as_array().unwrap().iter();
+        let partitions = shown["partitions"].as_array().unwrap().iter();
         let mut keys: Vec<&Value> =
             partitions.flat_map(|one| one[list].as_array().unwrap()).collect();
         keys.sort_by(|a, b| b[weight].as_f64().partial_cmp(&a[weight].as_f64()).unwrap());
@@ -70,7 +70,7 @@ fn partitions_tell_what_they_hold_and_cost() {
         assert_eq!(names, ["many", "some", "one"], "{list}");
     }
     let few = ask(stream, "GET", &format!("{path}&keys=0"), "").json();
-    assert!(sum(&few, "distinctKeys") < 1e-6, "nobody asked for keys");
+    assert!(sum(&few, "distinctKeys") < 1e-6, "keys were not requested");
     assert_eq!(ask(stream, "GET", &format!("{path}&keys=many"), "").status, 400);
     assert_eq!(ask(stream, "GET", "/_orrery/partitions", "").status, 400);
     assert_eq!(ask(stream, "POST", &path, "").status, 405);
@@ -134,8 +134,8 @@ fn priorities_and_buckets_are_checked_and_kept_to() {
     let set = format!(
         r#"{{"container":"{CONTAINER}","buckets":[{{"id":2,"maxThroughputPercentage":1}}]}}"#
     );
-    let told = ask(stream, "POST", "/_orrery/throughput", &set);
-    assert_eq!(told.json()["buckets"][0]["id"], 2, "{}", told.body);
+    let shown = ask(stream, "POST", "/_orrery/throughput", &set);
+    assert_eq!(shown.json()["buckets"][0]["id"], 2, "{}", shown.body);
     assert_eq!(ask(stream, "POST", "/_orrery/throughput", &set).status, 429, "not so often");
     // One percent of a partition's second is less than one write.
     let bucket = "x-ms-cosmos-throughput-bucket: 2\r\n";
@@ -186,8 +186,8 @@ fn metrics_tell_how_long_requests_took_and_how_they_ended() {
     }
 }
 
-/// One line has all that is needed to find out why a request took long, and nothing that
-/// is in a body.
+/// One line has everything needed to find out why a request took long, and nothing that is
+/// in a body.
 #[cfg(unix)]
 #[test]
 fn slow_requests_are_logged_with_their_plan() {

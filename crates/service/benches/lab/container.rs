@@ -1,7 +1,7 @@
 //! One container of a service on disk, for benches.
 //!
-//! On: indexing (but where a policy says otherwise), an fsync before each
-//! acknowledgement. Off: HTTP, signatures, throttling.
+//! On: indexing (unless a policy says otherwise), an fsync before each acknowledgement.
+//! Off: HTTP, signatures, throttling.
 
 use std::cell::Cell;
 use std::ops::Range;
@@ -18,7 +18,7 @@ use service::{
 };
 use storage::local::{self, LocalConfig};
 
-/// Creates that are under way at the same time.
+/// Creates in flight at the same time.
 const IN_FLIGHT: u64 = 64;
 
 pub(crate) struct Lab {
@@ -47,7 +47,7 @@ impl Lab {
         block_on(self.execute(create));
     }
 
-    /// Creates the documents with these numbers. Says how many per second.
+    /// Creates the documents with these numbers. Returns the rate per second.
     pub(crate) fn fill(&self, numbers: Range<u64>, document: impl Fn(u64) -> String) -> f64 {
         let (count, next) = (numbers.end - numbers.start, Cell::new(numbers.start));
         let lane = async || {
@@ -62,8 +62,8 @@ impl Lab {
         count as f64 / time.as_secs_f64()
     }
 
-    /// Waits until the engine has sorted what was loaded. What is asked before says
-    /// more about the load than about the question.
+    /// Waits until the engine has compacted what was loaded. Queries before that measure
+    /// the load rather than the query.
     pub(crate) fn settle(&self) {
         self.service.store().compact().unwrap();
     }
@@ -92,7 +92,7 @@ impl Lab {
     }
 }
 
-/// Half of them took no longer.
+/// The median.
 pub(crate) fn median(mut times: Vec<Duration>) -> Duration {
     times.sort();
     times[times.len() / 2]

@@ -1,4 +1,4 @@
-//! Numbers that are given out once and never again.
+//! Numbers that are assigned once and never reused.
 
 use cluster::SystemWrite;
 use model::json::{Object, Raw, Value};

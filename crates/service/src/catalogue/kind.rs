@@ -30,7 +30,7 @@ impl Kind {
         Kind::Offer,
     ];
 
-    /// The word in links, and before the colon in the ids of catalogue items.
+    /// The segment in links, and the prefix before the colon in the ids of catalogue items.
     #[must_use]
     pub fn segment(self) -> &'static str {
         match self {
@@ -46,7 +46,7 @@ impl Kind {
         }
     }
 
-    /// What a resource of this kind belongs to; none for the account itself.
+    /// The kind of its parent; `None` for the account itself.
     #[must_use]
     pub fn parent(self) -> Option<Kind> {
         match self {
@@ -59,7 +59,7 @@ impl Kind {
         }
     }
 
-    /// The properties that lead to what a resource contains.
+    /// The properties that link to what a resource contains.
     pub(crate) fn feeds(self) -> &'static [(&'static str, &'static str)] {
         match self {
             Kind::Database => &[("_colls", "colls/"), ("_users", "users/")],
@@ -80,7 +80,7 @@ impl Kind {
         }
     }
 
-    /// The kind that a word in a link stands for.
+    /// The kind that a segment of a link stands for.
     #[must_use]
     pub fn from_segment(segment: &str) -> Option<Kind> {
         Kind::ALL.into_iter().find(|kind| kind.segment() == segment)
@@ -89,19 +89,18 @@ impl Kind {
 
 /// A path of kinds and names, such as `dbs/D/colls/C`; empty for the account.
 ///
-/// Names may also be resource ids: what they are is decided when the link is
-/// resolved.
+/// Names may also be resource ids: that is decided when the link is resolved.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Link(Vec<(Kind, String)>);
 
-/// Deepest link there is: a permission of a user of a database.
+/// The deepest link: a permission of a user of a database.
 const SEGMENTS_MAX: usize = 3;
 
 /// Slashes inside the link of a container, `dbs/D/colls/C`.
 const CONTAINER_SLASHES: usize = 3;
 
 impl Link {
-    /// Reads a link. `None` when kinds do not follow each other as they can.
+    /// Parses a link. `None` when the kinds cannot follow each other.
     #[must_use]
     pub fn parse(text: &str) -> Option<Link> {
         let text = text.trim_matches('/');
@@ -113,11 +112,11 @@ impl Link {
         Some(link)
     }
 
-    /// Reads what a permission is for: the link of a resource, or of a container with the
-    /// id of one of its items, which are not in the catalogue.
+    /// Parses the subject of a permission: the link of a resource, or of a container with
+    /// the id of one of its items, which are not in the catalogue.
     ///
-    /// Where the id begins is told by its place, not by the word before it: databases and
-    /// containers may be called `docs`, too.
+    /// Where the id begins follows from its position, not from the word before it:
+    /// databases and containers may be called `docs`, too.
     #[must_use]
     pub(crate) fn parse_with_item(text: &str) -> Option<(Link, Option<&str>)> {
         let text = text.trim_matches('/');

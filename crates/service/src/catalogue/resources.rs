@@ -29,7 +29,7 @@ use crate::verb::{Facts, Subject, Verb};
 use resolve::Parent;
 pub use sweep::Swept;
 
-/// What the creator of something wants of its offer.
+/// The throughput that the creator of something asks for.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Asked {
     pub(crate) throughput: Option<Throughput>,
@@ -39,7 +39,7 @@ pub(crate) struct Asked {
 impl Verb for ResourceAction {
     type Reply = ResourceReply;
     /// It finds its resources itself, as finding and changing them must be one step.
-    type Place = ();
+    type Target = ();
 
     fn facts(&self) -> Facts<'_> {
         use ResourceAction::{Create, Delete, MigrateOffer, Read, Replace, Upsert};
@@ -74,7 +74,7 @@ impl Verb for ResourceAction {
 
 impl Verb for ListResources {
     type Reply = Feed<ResourceRest>;
-    type Place = ();
+    type Target = ();
 
     fn facts(&self) -> Facts<'_> {
         Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
@@ -192,7 +192,7 @@ impl Service {
         }
         self.note_scripts(&stored.record, meta).await;
         let (kind, body) = (EffectKind::Read, Some(stored.render()));
-        self.told(&stored.record, kind, etag, body).await
+        self.shown(&stored.record, kind, etag, body).await
     }
 
     pub(crate) async fn replace(
@@ -309,10 +309,10 @@ impl Service {
         Ok(record)
     }
 
-    /// One transaction drops the database with as many containers as it takes. The others
-    /// are unreachable from then on, as resource ids are never reused, and follow in
-    /// transactions of their own. Where one fails, or a crash comes between, the sweep
-    /// finds them by the mark.
+    /// One transaction drops the database with as many containers as fit. The others are
+    /// unreachable from then on, as resource ids are never reused, and follow in
+    /// transactions of their own. If one fails, or the process crashes in between, the
+    /// sweep finds them by the tombstone record.
     async fn delete_database(
         &self,
         record: &Record,
@@ -411,7 +411,7 @@ impl Service {
         }
     }
 
-    /// How many resources of a kind there are, as far as so many.
+    /// Counts the resources of a kind, up to a limit.
     async fn count_up_to(
         &self,
         max: usize,
@@ -431,7 +431,7 @@ impl Service {
         Ok(count)
     }
 
-    /// Takes down how many scripts there are beside this one, if it is one. What was done is
+    /// Records how many scripts there are beside this one, if it is one. The change is
     /// done, whether or not that can be found out.
     async fn note_scripts(&self, record: &Record, meta: &mut ResponseMeta) {
         if self.scripts_max(record.kind).is_some() {
@@ -459,11 +459,11 @@ impl Service {
     ) -> Result<ResourceReply, ServiceError> {
         let item = self.cluster.read_system(&record.item_id())?.ok_or(ServiceError::NotFound)?;
         let stored = Stored::read(record.kind, &record.parent_rid, &item)?;
-        self.told(record, kind, Some(stored.etag.clone()), Some(stored.render())).await
+        self.shown(record, kind, Some(stored.etag.clone()), Some(stored.render())).await
     }
 
-    /// A resource as it is told. Of offers more is told than their text.
-    async fn told(
+    /// A resource as it is returned. Offers have more than their text.
+    async fn shown(
         &self,
         record: &Record,
         kind: EffectKind,
@@ -499,8 +499,8 @@ fn child_rid(counters: &mut Counters, kind: Kind, parent: &Parent) -> Result<Str
     }
 }
 
-/// A catalogue entry that exists is a name that is taken; one that is too long
-/// for the catalogue is a name that is too long.
+/// An existing catalogue entry means that the name is taken; an id too long for the
+/// catalogue means that the name is too long.
 fn taken(error: ClusterError) -> ServiceError {
     if let ClusterError::System(error) = error { error.into() } else { error.into() }
 }

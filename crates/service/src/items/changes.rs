@@ -79,8 +79,8 @@ impl Service {
     }
 }
 
-/// How far a page goes. One that was not cut has seen all that the partition had
-/// when it said how far it was, and may have seen more.
+/// How far a page goes. One that was not cut has seen everything up to the LSN that the
+/// partition reported, and may have seen more.
 fn through(start: ChangeStart, page: &ChangePage, lsn: Lsn) -> Lsn {
     let before = match start {
         ChangeStart::After(after) => after,
@@ -101,8 +101,8 @@ fn spread(entry: &ResolvedContainer, scope: &Scope, error: ClusterError) -> Serv
     named(entry, error)
 }
 
-/// A page costs as much as reading its items one by one, and the way to them; an
-/// empty one is one look.
+/// A page costs as much as reading its items one by one, and the changes passed over; an
+/// empty one is one probe.
 fn page_work(page: &ChangePage) -> impl Iterator<Item = Work> {
     let looked = page.items.is_empty().then_some(Work::Probe);
     let passed = Work::Passed { changes: page.passed };

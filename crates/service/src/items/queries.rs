@@ -34,16 +34,16 @@ const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
 
 /// Where a query looks.
 struct QueryTarget {
-    /// In order and apart from each other.
+    /// In order and disjoint.
     within: Vec<EpkRange>,
     /// The ordinals that items there can have.
     ordinals: Range<u64>,
-    /// Where the logical partition is, if it is only one.
+    /// The position of the logical partition, if it is only one.
     key: Option<Epk>,
 }
 
-/// How a query could be written to cost less. Nothing is said about one that is wrong, or
-/// so deep that only threads for queries have stack for it.
+/// How a query could be written to cost less. Nothing for a query that is wrong, or so deep
+/// that only query threads have the stack for it.
 #[must_use]
 pub fn advice_on(text: &str) -> Vec<Advice> {
     Query::parse(text).map(|query| query.advice()).unwrap_or_default()
@@ -59,7 +59,7 @@ impl QuerySource {
         parsed.map_err(|error| refused(&error, self.text()))
     }
 
-    /// What errors point into. A tree has no text before it is known to be right.
+    /// What errors refer to. A tree has no text before it is known to be valid.
     fn text(&self) -> &str {
         match self {
             QuerySource::Text(text) => text,
@@ -104,8 +104,8 @@ impl ContainerVerb for PlanQuery {
 }
 
 impl Service {
-    /// Answers one page of a query. From the text on, all of it is done on a thread for
-    /// queries: even a short one can take long to bind.
+    /// Answers one page of a query. Everything from parsing on runs on a query thread: even
+    /// a short query can take long to bind.
     pub(crate) async fn query_items(
         &self,
         entry: &ResolvedContainer,
@@ -148,7 +148,7 @@ impl Service {
             check_session(entry, session.as_ref(), meta)?;
         }
         if let Some(guard) = guard {
-            // No partition had anything to do with it.
+            // No partition was involved.
             meta.worked(&Work::Probe);
             guard.pay(None, meta);
         }
@@ -162,11 +162,11 @@ impl Service {
             rows: items_max.clamp(1, PAGE_ITEMS_MAX),
             bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
             time: Duration::from_millis(self.limits.operation_ms_max),
-            met: self.limits.query_page_items_max,
+            scanned: self.limits.query_page_items_max,
         }
     }
 
-    /// Says how a client runs a query on each partition by itself.
+    /// The plan by which a client runs a query on each partition itself.
     pub(crate) async fn plan_query(
         &self,
         entry: &ResolvedContainer,
@@ -181,7 +181,7 @@ impl Service {
         plan.await.map_err(|error| named(entry, error))?
     }
 
-    /// What a query may know of the world and of its container.
+    /// The context of a query: the time and its container.
     fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
         let spec = entry.layout.spec();
         let context = Context {
@@ -198,25 +198,25 @@ impl Service {
 }
 
 impl Service {
-    /// Has queries reach partitions through bytes. For tests.
+    /// Has queries reach partitions through serialised bytes. For tests.
     pub fn query_through_bytes(&self) {
         self.cluster.query_through_bytes();
     }
 }
 
-/// What is made of a query before it runs.
+/// A query that is ready to run.
 struct Prepared {
     /// The text, for errors, and what to run.
     page: (String, PageQuery),
     /// The logical partition, if it is only one.
     key: Option<Epk>,
-    /// The position whose partition lets it in.
+    /// The position whose partition admits it.
     start: Epk,
     /// How long that took.
     times: QueryTimes,
 }
 
-/// What came of a query that was let in.
+/// The result of an admitted query.
 struct Answered {
     page: Result<QueryPage, ServiceError>,
     permit: Permit,
@@ -241,7 +241,7 @@ impl From<ServiceError> for Unanswered {
 }
 
 impl Unanswered {
-    /// The error, after what it costs was noted.
+    /// The error, after its charge was recorded.
     fn noted(self, meta: &mut ResponseMeta) -> ServiceError {
         match self {
             Unanswered::Text(error) => {
@@ -254,7 +254,7 @@ impl Unanswered {
     }
 }
 
-/// Makes something that can run of the texts of queries on a container.
+/// Compiles queries on a container.
 #[derive(Clone)]
 struct Compiler {
     entry: ResolvedContainer,
@@ -262,7 +262,7 @@ struct Compiler {
 }
 
 impl Compiler {
-    /// The same, on a thread of which others want a turn, too.
+    /// The same, on a thread that is shared in time slices.
     fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
         let meter = meter.map(|meter| meter as Arc<dyn StepMeter>);
         let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
@@ -333,9 +333,9 @@ impl Compiler {
         Ok(QueryPlan { info, ranges: ranges.on_ring(definition) })
     }
 
-    /// Refuses what the service's gateway leaves to its clients, and gives the plan for it.
-    /// Neither the number of partitions nor a filter that names the key matters there:
-    /// whether a program works must not depend on how much data it has.
+    /// Refuses what the service's gateway leaves to its clients, and returns the plan for
+    /// it. Neither the number of partitions nor a filter on the key matters there: whether
+    /// a program works must not depend on how much data it has.
     fn check_merge(
         &self,
         query: &ItemQuery,
@@ -355,8 +355,8 @@ impl Compiler {
         query.bind_in(&parse_parameters(parameters)?, &self.context)
     }
 
-    /// What the client says about partitions and what the filter says about keys,
-    /// together.
+    /// The intersection of what the client says about partitions and what the filter says
+    /// about keys.
     fn target(
         &self,
         query: &ItemQuery,
@@ -391,15 +391,15 @@ impl Compiler {
     }
 }
 
-/// Has a partition pay that was asked for a page which another one let in.
+/// Charges a partition for its part of a page that another one admitted.
 fn bill(entry: &ResolvedContainer, range: PartitionId, caller: Caller, work: &Work) {
-    // Others may have taken its place: what it did has no budget any more.
+    // It may have been replaced: then there is no budget left to charge.
     if let Ok(partition) = entry.layout_of(range).partition(range) {
         partition.bill(caller, crate::pipeline::account::charge(work));
     }
 }
 
-/// A query that was stopped has not failed: nobody waits for it, or the server ends.
+/// A query that was stopped has not failed: its client has gone, or the server is stopping.
 pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
     if *error == QueryError::Stopped {
         return ServiceError::Stopping;
@@ -410,7 +410,7 @@ pub(crate) fn refused(error: &QueryError, text: &str) -> ServiceError {
     ServiceError::query(error, text)
 }
 
-/// Whether the rows of several partitions, one behind the other, are not yet the answer.
+/// Whether the concatenated rows of several partitions are not yet the answer.
 fn needs_merge(bound: &Bound) -> bool {
     const NO_WINDOW: (usize, usize) = (0, usize::MAX);
     let puts_together = !bound.order().is_empty()
@@ -420,19 +420,19 @@ fn needs_merge(bound: &Bound) -> bool {
     puts_together && bound.reads_documents()
 }
 
-/// Whether the client says where to look.
+/// Whether the client routes.
 fn is_routed(scope: &Scope) -> bool {
     scope.key.is_some() || scope.range.is_some() || scope.within != EpkRange::full()
 }
 
-/// Whether rows that are made of no item belong to another partition: all of them would make
-/// the same, so the first one does. Whoever names a key asks only once.
+/// Whether rows that depend on no item are left to another partition: all would return the
+/// same, so the first one does. A client that names a key asks only once.
 fn makes_rows_elsewhere(bound: &Bound, scope: &Scope, within: &[EpkRange]) -> bool {
     let has_first = || within.iter().any(|range| range.contains(&Epk::MIN));
     bound.makes_rows_of_nothing() && scope.key.is_none() && !has_first()
 }
 
-/// The key, or beginning of keys, that a filter is about, if it is one.
+/// The key, or key prefix, that a filter is about, if it is only one.
 fn one_of(keys: &KeyRanges) -> Option<PartitionKey> {
     let KeyRanges::Some(ranges) = keys else { return None };
     let [range] = ranges.as_slice() else { return None };
@@ -443,8 +443,8 @@ fn ordinals_of(
     definition: &PartitionKeyDefinition,
     key: &PartitionKey,
 ) -> Result<Range<u64>, KeyError> {
-    let (first, last) = definition.prefix_places(key)?;
-    let bound = |place: u32| u64::from(place) << Ordinal::NUMBER_BITS;
+    let (first, last) = definition.hash_prefixes(key)?;
+    let bound = |prefix: u32| u64::from(prefix) << Ordinal::NUMBER_BITS;
     Ok(bound(first.get())..bound(last.get().saturating_add(1)))
 }
 
@@ -471,8 +471,8 @@ fn resume_point(filter: &ResumeFilter, bound: &Bound) -> Result<Point, ServiceEr
 }
 
 /// What cursors of a query are bound to. A point in an order means the same whatever the
-/// filter leaves: clients narrow it down when they go on. Everything else is a place on a
-/// way that depends on the whole text.
+/// filter: clients narrow it when they resume. Everything else is a position on an access
+/// path that depends on the whole text.
 fn fingerprint(
     entry: &ResolvedContainer,
     (text, parameters): (&str, &Value),
@@ -499,7 +499,7 @@ fn fingerprint(
     hasher.finalize()
 }
 
-/// The order that a query asks for, of rows or of groups, if it is by places in items.
+/// The order that a query asks for, of rows or of groups, if it is by paths of items.
 fn lasting_order(bound: &Bound) -> Option<Vec<(Path, bool)>> {
     if bound.orders_groups() {
         let values = bound.value_order()?.into_iter();

@@ -1,7 +1,8 @@
-//! Reading many items by name in one call, for protocols and programs that make many reads.
+//! Multi-read: many items by name in one call, for protocols and programs that make many
+//! reads.
 //!
 //! The container is resolved once, and each item is a point read in its partition, admitted
-//! and paid for there. The answer is as long as a page may be: who asks for more asks again.
+//! and charged there. The answer is as long as a page may be: for more, ask again.
 
 use bytes::Bytes;
 use model::name::ItemId;
@@ -17,7 +18,7 @@ use crate::response::ItemResult;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
-/// Items that are read before others get their turn.
+/// Items that are read before the worker yields.
 const STRETCH: usize = 16;
 
 /// Reads items by key and id.
@@ -29,9 +30,9 @@ pub struct ReadItems {
 }
 
 impl ContainerVerb for ReadItems {
-    /// One for each item in the order of the request, none for one that is not there. Shorter
-    /// than the request where a page is full, or throughput used up: the others are to be
-    /// asked for again.
+    /// One for each item in the order of the request, `None` for one that does not exist.
+    /// Shorter than the request if a page is full, or throughput used up: the others have
+    /// to be asked for again.
     type Reply = Vec<Option<ItemResult>>;
 
     fn facts(&self) -> ItemFacts<'_> {

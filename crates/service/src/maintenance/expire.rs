@@ -1,4 +1,4 @@
-//! Removing items whose time is over.
+//! Removing expired items.
 
 use cluster::ClusterError;
 use model::policy::TimeToLive;
@@ -8,9 +8,9 @@ use crate::error::ServiceError;
 use crate::maintenance::Maintenance;
 
 impl Maintenance<'_> {
-    /// Removes expired items of all containers. Says how many those were.
+    /// Removes expired items of all containers. Returns how many.
     ///
-    /// To be called now and then: for clients these items are gone already.
+    /// To be called periodically: for clients these items are gone already.
     pub async fn expire(self) -> Result<u64, ServiceError> {
         let expires =
             |entry: &&ContainerEntry| entry.container.spec().definition.ttl() != TimeToLive::Off;

@@ -1,4 +1,4 @@
-//! Bringing containers under their changed indexing policies.
+//! Backfilling indexes after a change of indexing policy.
 
 use cluster::Container;
 
@@ -7,8 +7,8 @@ use crate::error::ServiceError;
 use crate::maintenance::Maintenance;
 
 impl Maintenance<'_> {
-    /// Indexes the items of containers anew whose policy was changed. Says how many
-    /// containers those were.
+    /// Re-indexes the items of containers whose policy was changed. Returns the number of
+    /// containers.
     ///
     /// To be called after a start and whenever [`Maintenance::reindexing_wanted`] says so.
     pub async fn reindex(self) -> Result<usize, ServiceError> {

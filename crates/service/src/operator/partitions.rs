@@ -1,4 +1,4 @@
-//! Physical partitions, as whoever runs the database sees and changes them.
+//! Physical partitions, as operators see and change them.
 //!
 //! Users of a container never need this: partitions split by themselves.
 
@@ -41,7 +41,7 @@ pub struct PartitionInfo {
     pub bytes: u64,
 }
 
-/// A change of the layout that was made.
+/// A completed change of the layout.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LayoutChange {
     pub old: Vec<PartitionId>,
@@ -51,7 +51,7 @@ pub struct LayoutChange {
 }
 
 impl Service {
-    /// Tells somebody of every step of every change of a layout, while it is taken.
+    /// Reports every step of every change of a layout to an observer.
     #[must_use]
     pub fn observed_by(
         mut self,
@@ -192,7 +192,7 @@ impl Service {
         Ok(LayoutChange { old: from, new, pause })
     }
 
-    /// A refusal, with what one would look up next where a wrong range was named.
+    /// A refusal, with a hint where a wrong range was named.
     fn explained(&self, entry: &ContainerEntry, error: ClusterError) -> ServiceError {
         if !matches!(error, ClusterError::NoRange(_) | ClusterError::Layout(_)) {
             return error.into();

@@ -29,30 +29,30 @@ pub struct PartitionStatistics {
 /// How a physical partition is used.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Usage {
-    /// What it serves at most, in RU/s; none if that is not limited.
+    /// What it serves at most, in RU/s; `None` if that is not limited.
     pub throughput: Option<f64>,
     /// Its part of the container's throughput.
     pub fraction: f64,
     /// Since this process serves it.
     pub totals: Totals,
-    /// The busiest second of the last minute, as a part of what a second provides.
+    /// The busiest second of the last minute, as a fraction of what a second provides.
     pub normalised: f64,
 }
 
-/// The partitions of one container, without looking at their keys.
+/// The partitions of one container, without their keys.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ContainerUsage {
     /// `dbs/NAME/colls/NAME`.
     pub link: Arc<str>,
     pub partitions: Vec<(PartitionInfo, Usage)>,
-    /// What all partitions counted that it ever had.
+    /// The totals of all partitions that it ever had.
     pub totals: Totals,
 }
 
 impl ContainerVerb for ReadStatistics {
     type Reply = Vec<PartitionStatistics>;
 
-    /// They name the largest keys, whosever they are.
+    /// They name the largest keys, which a grant for one key does not cover.
     fn facts(&self) -> ItemFacts<'_> {
         ItemFacts::reading(Reach::Everything)
     }

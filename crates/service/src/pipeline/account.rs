@@ -1,9 +1,9 @@
 //! The last step of every request: what it is charged for.
 //!
-//! Partitions count their work and [`Tariff`] prices it. What is left for here is
-//! the catalogue, whose records no client knows as items. Changing a resource is
-//! charged as writing one small item, whatever its size and however many records
-//! that takes, reading one as reading it, a list as one read of all it gives.
+//! Partitions count their work and [`Tariff`] prices it. What is left is the catalogue,
+//! whose records clients do not know as items. Changing a resource is charged as writing
+//! one small item, whatever its size and however many records that takes, reading one as
+//! reading it, a list as one read of everything it returns.
 
 use bytes::Bytes;
 use model::charge::{Charge, Scanned, Tariff, Work, Written};
@@ -13,8 +13,8 @@ use crate::error::{Remedy, ServiceError};
 use crate::pipeline::meta::ResponseMeta;
 use crate::response::{Failure, Feed, ResourceReply, ResourceRest, Response};
 
-/// The last step of every request, done or not: what is known of it goes with the answer.
-/// Faults of ours are logged here, once.
+/// The last step of every request, successful or not: the answer gets what is known of it.
+/// Internal errors are logged here, once.
 pub(crate) fn account<R>(
     done: Result<R, ServiceError>,
     meta: ResponseMeta,
@@ -28,7 +28,7 @@ pub(crate) fn account<R>(
     }
 }
 
-/// Logs an error that is a fault of ours.
+/// Logs an internal error.
 pub(crate) fn report(error: &ServiceError) {
     if let ServiceError::Internal { source } = error {
         tracing::error!(%error, source = %source, "request failed");
@@ -40,8 +40,8 @@ pub(crate) fn charge(work: &Work) -> Charge {
     Tariff::YEAR_2026.charge(work)
 }
 
-/// What a request is charged for that was refused before it came to its partition:
-/// the attempt, as if the partition had refused it, but not our troubles.
+/// What a request is charged for that was refused before it reached its partition: the
+/// attempt, as if the partition had refused it, but not internal errors.
 pub(crate) fn refused(error: &ServiceError, attempt: Work) -> Work {
     match error.remedy() {
         Remedy::Correct | Remedy::Reread => attempt,

@@ -1,8 +1,8 @@
-//! Admission to one physical partition: asked for before the work, paid for after it.
+//! Admission to one physical partition: checked before the work, paid for after it.
 //!
 //! What a request costs is known once it is done, and the partition that did the work is
-//! the one whose throughput pays. So every way into a partition goes through here; there is
-//! no other check of throughput.
+//! the one whose throughput pays. So every access to a partition goes through here; there
+//! is no other check of throughput.
 
 use cluster::{ClusterError, PartitionHandle, Permit};
 use model::charge::{Charge, Tariff};
@@ -11,7 +11,7 @@ use model::epk::Epk;
 use crate::pipeline::meta::ResponseMeta;
 
 /// A request that a partition has admitted and that has not paid yet.
-#[must_use = "whoever was let in pays"]
+#[must_use = "an admitted request has to pay"]
 pub(crate) struct AdmissionGuard {
     permit: Permit,
     /// The charge of the request when it was admitted.
@@ -19,7 +19,7 @@ pub(crate) struct AdmissionGuard {
 }
 
 impl AdmissionGuard {
-    /// Asks the partition that the request was routed to. Being turned away is charged, too.
+    /// Asks the partition that the request was routed to. Being throttled is charged, too.
     pub(crate) fn admit(
         partition: &PartitionHandle,
         meta: &mut ResponseMeta,
@@ -35,7 +35,7 @@ impl AdmissionGuard {
         AdmissionGuard { permit, before: meta.charge }
     }
 
-    /// Notes what being turned away costs.
+    /// Records the charge of being throttled.
     pub(crate) fn refused(error: ClusterError, meta: &mut ResponseMeta) -> ClusterError {
         if matches!(error, ClusterError::Throttled { .. }) {
             meta.charge += Tariff::YEAR_2026.rejection();
@@ -43,8 +43,8 @@ impl AdmissionGuard {
         error
     }
 
-    /// Pays what the request was charged since. `key` is the logical partition
-    /// that it was all about, if it was about one.
+    /// Pays what the request was charged since. `key` is its logical partition, if it was
+    /// only about one.
     pub(crate) fn pay(self, key: Option<&Epk>, meta: &ResponseMeta) {
         let units = meta.charge.units().saturating_sub(self.before.units());
         self.permit.pay(key, Charge::from_units(units));

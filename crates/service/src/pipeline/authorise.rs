@@ -1,7 +1,7 @@
-//! Who may do what.
+//! Authorisation.
 //!
-//! Checking gives a token that the later steps ask for, so that no path through
-//! the code can forget to check.
+//! Checking returns a token that the later steps require, so that no code path can forget
+//! to check.
 
 use std::sync::Arc;
 
@@ -13,9 +13,9 @@ use crate::verb::Verb;
 /// Who is asking, as the protocol established it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Principal {
-    /// Nobody we know.
+    /// No known principal.
     Anonymous,
-    /// A holder of a token that a permission gave.
+    /// A holder of a permission's token.
     Holder(Arc<PermissionGrant>),
     /// A holder of a read-only account key.
     Reader,
@@ -40,7 +40,7 @@ impl Service {
             Principal::Anonymous => return Err(ServiceError::Unauthorised),
             Principal::Reader => {
                 let facts = verb.facts();
-                // Whoever reads a permission gets a token of it, which may open more.
+                // Reading a permission returns its token, which may grant more.
                 if facts.writes || facts.shows_permissions() {
                     return Err(ServiceError::Forbidden);
                 }
@@ -55,7 +55,7 @@ impl Service {
     }
 }
 
-/// Only whoever holds the account key runs the database.
+/// Only the holder of the account key operates the database.
 pub(crate) fn authorise_operator(principal: &Principal) -> Result<(), ServiceError> {
     match principal {
         Principal::Account => Ok(()),

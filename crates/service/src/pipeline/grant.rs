@@ -1,8 +1,8 @@
-//! What a permission gives to whoever holds a token of it.
+//! What a permission grants to the holder of its token.
 //!
-//! As in the service, a token stands for itself until it expires: replacing or
-//! deleting the permission does not revoke it. It names its container by resource
-//! id, so that it opens nothing that is later created under the same name.
+//! As in the service, a token is valid by itself until it expires: replacing or deleting
+//! the permission does not revoke it. It names its container by resource id, so that it
+//! grants nothing that is later created under the same name.
 
 use bytes::Bytes;
 use model::json::{self, Raw, Value};
@@ -17,8 +17,8 @@ use crate::pipeline::resolve::{ResolvedContainer, is_by_rid, rid_of};
 use crate::service::Service;
 use crate::verb::{Facts, ItemFacts, NamedItem, Reach, Subject};
 
-/// The resource, what may be done to it, and the logical partition it is limited to, or
-/// the beginning of hierarchical keys.
+/// The resource, what may be done to it, and the logical partition it is limited to, or a
+/// prefix of hierarchical keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PermissionGrant {
     pub container: ContainerRid,
@@ -48,8 +48,8 @@ pub enum Mode {
 }
 
 impl Service {
-    /// What a permission, as clients read it, gives at this moment. `None` when it
-    /// names nothing that can be given, or nothing that exists.
+    /// What a permission, as clients read it, grants at this moment. `None` when it names
+    /// nothing that can be granted, or nothing that exists.
     pub async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         let text = |name| permission.get(name).and_then(Value::as_str);
         let mode = match text("permissionMode")? {
@@ -143,7 +143,7 @@ impl Service {
         }
     }
 
-    /// Whether an item is the one of a grant, and stays it.
+    /// Whether an item is the one of a grant, and remains so.
     async fn covers_item(
         &self,
         scope: &GrantScope,
@@ -153,7 +153,7 @@ impl Service {
     ) -> Result<bool, ServiceError> {
         let addressed = item.id.as_str();
         let actual = match rid_of(entry.rid, item.id).filter(|_| by_rid) {
-            Some(rid) => self.id_behind(entry, item.key, rid).await?,
+            Some(rid) => self.id_of_rid(entry, item.key, rid).await?,
             None => Some(addressed.to_owned()),
         };
         let granted = match scope {
@@ -180,7 +180,7 @@ impl Service {
         script_of(link)?;
         let mut meta = ResponseMeta::default();
         let stored = self.stored(link, &mut meta).await;
-        // Whoever lists permissions asks for one after the other.
+        // Listing permissions asks for one after the other.
         runtime::yield_now().await;
         stored.ok().map(|stored| stored.record.rid)
     }

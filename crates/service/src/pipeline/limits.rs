@@ -1,4 +1,4 @@
-//! Is there room for it? Limits that hold before anything is read or written.
+//! Limits that are checked before anything is read or written.
 
 use model::limits::Limits;
 

@@ -1,6 +1,6 @@
-//! What goes with every answer, good or bad: where it came from and what it cost.
+//! What accompanies every answer, success or failure: where it came from and what it cost.
 //!
-//! One value goes through all steps of a request and is filled in as things happen. So a
+//! One value goes through all steps of a request and is filled in along the way. So a
 //! request that fails half-way is accounted for like any other, and its client learns of
 //! the partition that refused it.
 
@@ -16,7 +16,7 @@ use crate::pipeline::account;
 
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ResponseMeta {
-    /// Whose throughput is used: some are refused before others.
+    /// Priority and throughput bucket: some callers are throttled before others.
     pub(crate) caller: Caller,
     /// What the resource in question belongs to, once that was found.
     pub owner: Option<Owner>,
@@ -25,16 +25,16 @@ pub struct ResponseMeta {
     seen: Vec<(PartitionId, Lsn)>,
     /// Whether a container was created that has no throughput but its database's.
     pub shares_throughput: bool,
-    /// What there is beside the item or script in question.
+    /// What exists beside the item or script in question.
     pub holding: Option<Holding>,
     /// The position of the last write of the one item in question.
     pub item_lsn: Option<Lsn>,
-    /// What all operations cost together. Nothing for a request that was turned away
-    /// before anything was looked for.
+    /// The charge of all operations together. Zero for a request that was refused before
+    /// anything was looked up.
     pub charge: Charge,
 }
 
-/// What there is beside something, and how much of it there may be.
+/// How much of something there is, and how much there may be.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Holding {
     /// The items of the physical partition that answered.
@@ -59,7 +59,7 @@ pub struct Owner {
 }
 
 impl ResponseMeta {
-    /// Of a request, or of a part of one, before anything was done.
+    /// For a request, or a part of one, before anything was done.
     pub(crate) fn of(caller: Caller) -> ResponseMeta {
         ResponseMeta { caller, ..ResponseMeta::default() }
     }
@@ -70,9 +70,9 @@ impl ResponseMeta {
         self.seen.last().copied()
     }
 
-    /// What the client has now seen of the physical partition that gave the answer; none
-    /// when no partition took part. A page that several gave speaks of the one in which it
-    /// ended, as clients keep one token for each answer.
+    /// What the client has now seen of the physical partition that gave the answer; `None`
+    /// when no partition took part. A page of several partitions has the token of the one
+    /// in which it ended, as clients keep one token for each answer.
     #[must_use]
     pub fn session(&self) -> Option<SessionToken> {
         let (range, lsn) = self.served_by()?;
@@ -85,12 +85,12 @@ impl ResponseMeta {
         self.seen.push((range, before.map_or(lsn, |before| before.max(lsn))));
     }
 
-    /// Takes down what one operation is charged for.
+    /// Records what one operation is charged for.
     pub(crate) fn worked(&mut self, work: &Work) {
         self.charge += account::charge(work);
     }
 
-    /// Takes down the attempt if a check has failed that partitions leave to us.
+    /// Records the attempt if a check has failed that partitions leave to us.
     pub(crate) fn paid_if_refused<T>(
         &mut self,
         checked: Result<T, ServiceError>,
@@ -99,13 +99,13 @@ impl ResponseMeta {
         checked.inspect_err(|error| self.worked(&account::refused(error, attempt)))
     }
 
-    /// Takes down where an answer came from; what remains is the answer.
+    /// Records where an answer came from, and returns its value.
     pub(crate) fn served<T>(&mut self, Served { range, lsn, value }: Served<T>) -> T {
         self.saw(range, lsn);
         value
     }
 
-    /// Takes down what a refusal says about its partition.
+    /// Records what a refusal says about its partition.
     pub(crate) fn refused(&mut self, error: ClusterError) -> ClusterError {
         if let ClusterError::Command { range, error } = &error {
             self.saw(*range, error.lsn);
@@ -114,7 +114,8 @@ impl ResponseMeta {
         error
     }
 
-    /// Adds what a part of the request came to, or another request that answers it as well.
+    /// Adds the result of a part of the request, or of another request that belongs to the
+    /// answer.
     pub fn add(&mut self, part: &ResponseMeta) {
         for (range, lsn) in &part.seen {
             self.saw(*range, *lsn);

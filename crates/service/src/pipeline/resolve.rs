@@ -1,4 +1,4 @@
-//! What the names of a request mean.
+//! Name resolution.
 
 use std::sync::Arc;
 
@@ -17,14 +17,14 @@ use crate::request::InContainer;
 use crate::service::Service;
 use crate::verb::{ContainerVerb, Verb};
 
-/// A container as one request finds it: with the layout that it goes by to its end.
+/// A container as one request finds it: with the layout that it uses to its end.
 #[derive(Clone, Debug)]
 pub struct ResolvedContainer {
     pub(crate) rid: ContainerRid,
     /// Its names, as the owner of what it contains.
     pub(crate) names: Owner,
     pub(crate) layout: Arc<Layout>,
-    /// Who knows of newer layouts.
+    /// Provides newer layouts.
     pub(crate) container: Arc<Container>,
 }
 
@@ -45,7 +45,7 @@ impl ResolvedContainer {
         self.container.route_by(&self.layout, position)
     }
 
-    /// The layout that has a partition which has answered: a newer one if it was made since.
+    /// The layout with a partition that has answered: a newer one if it was created since.
     pub(crate) fn layout_of(&self, range: PartitionId) -> Arc<Layout> {
         match self.layout.partition(range) {
             Ok(_) => Arc::clone(&self.layout),
@@ -54,10 +54,10 @@ impl ResolvedContainer {
     }
 }
 
-/// A verb with what its names stand for.
+/// A verb with its resolved target.
 pub(crate) struct Resolved<V: Verb> {
     pub(crate) verb: V,
-    pub(crate) place: V::Place,
+    pub(crate) target: V::Target,
 }
 
 impl Service {
@@ -66,12 +66,11 @@ impl Service {
         Authorised { mut verb }: Authorised<V>,
         meta: &mut ResponseMeta,
     ) -> Result<Resolved<V>, ServiceError> {
-        let place = verb.resolve(self, meta).await?;
-        Ok(Resolved { verb, place })
+        let target = verb.resolve(self, meta).await?;
+        Ok(Resolved { verb, target })
     }
 
-    /// Finds the container that a verb is about, and the item where that is named by its
-    /// resource id.
+    /// Resolves the container of a verb, and the item if it is named by its resource id.
     pub(crate) async fn resolve_container<V: ContainerVerb>(
         &self,
         InContainer { container: link, intended_rid, merge_aware, verb }: &mut InContainer<V>,
@@ -102,13 +101,13 @@ impl Service {
         id: &mut ItemId,
     ) -> Result<(), ServiceError> {
         let Some(rid) = rid_of(container.rid, id) else { return Ok(()) };
-        let found = self.id_behind(container, key, rid).await?;
+        let found = self.id_of_rid(container, key, rid).await?;
         *id = ItemId::parse(&found.ok_or(ServiceError::NotFound)?)?;
         Ok(())
     }
 
-    /// The id of the item that a resource id means.
-    pub(crate) async fn id_behind(
+    /// The id of the item with a resource id.
+    pub(crate) async fn id_of_rid(
         &self,
         container: &ResolvedContainer,
         key: Option<&PartitionKey>,

@@ -1,6 +1,6 @@
-//! Offers: how throughput is spelled, and what is kept about it.
+//! Offers: the format of throughput, and what is stored about it.
 //!
-//! What may be asked for says `model::throughput`; the stored form is specified in
+//! What may be requested is decided by `model::throughput`; the stored form is specified in
 //! `docs/formats/catalogue.md`.
 
 use cluster::ThroughputBucket;
@@ -10,25 +10,29 @@ use model::throughput::Throughput;
 use crate::catalogue::Record;
 use crate::error::ServiceError;
 
-/// Autoscale goes down to this part of its maximum.
+/// Autoscale scales down to one part in this many of its maximum.
 const AUTOSCALE_IDLE_PART: u32 = 10;
+
+/// Stands in the content of an offer while it is pending. Reads of an offer have a header for
+/// this; those who find it by a query, as the Python SDK does, have its text only.
+const PENDING: &str = "isOfferReplacePending";
 
 /// The throughput of a container or database, as it is kept.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Offer {
     pub(crate) throughput: Throughput,
-    /// The highest that was ever asked for.
+    /// The highest that was ever requested.
     pub(crate) highest: u32,
-    /// Whether a client named it; nobody is held to a default.
+    /// Whether a client requested it; a default is not enforced.
     pub(crate) asked: bool,
-    /// Whether splits have to come first before all of it can be used.
+    /// Whether splits are needed before all of it can be used.
     pub(crate) pending: bool,
     pub(crate) buckets: Vec<ThroughputBucket>,
     /// When the buckets were last changed.
     pub(crate) buckets_at_secs: u64,
 }
 
-/// What clients are told about an offer besides its text.
+/// What clients see of an offer besides its text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferStatus {
     /// The smallest throughput that it can be changed to.
@@ -37,13 +41,13 @@ pub struct OfferStatus {
     pub pending: bool,
 }
 
-/// The sizes that collections were once sold in. They are only names now: throughput is
-/// what the content of an offer says.
+/// The sizes that collections were once sold in. They are only names now: the content of an
+/// offer decides its throughput.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct OfferType(&'static str);
 
 impl OfferType {
-    /// No size at all, as of all offers since.
+    /// No size at all, as for all later offers.
     pub(crate) const NONE: OfferType = OfferType("Invalid");
 
     #[must_use]
@@ -79,9 +83,9 @@ impl Offer {
     pub(crate) fn read(record: &Record) -> Result<Offer, ServiceError> {
         let content = record.definition.get("content").unwrap_or(&Value::Null);
         let history = content.get("offerMinimumThroughputParameters");
-        let highest = whole(history.and_then(|told| told.get("maxThroughputEverProvisioned")));
+        let highest =
+            whole(history.and_then(|history| history.get("maxThroughputEverProvisioned")));
         let private = &record.private;
-        let is = |name: &str| private.get(name).and_then(Value::as_bool).unwrap_or(false);
         let buckets = private.get("buckets").and_then(Value::as_array);
         let buckets: Option<Vec<_>> = buckets
             .map(|list| list.iter().map(parse_bucket).collect())
@@ -91,18 +95,17 @@ impl Offer {
             // It was checked when it was written.
             throughput: parse_content(content, 0)?,
             highest: highest.unwrap_or(0),
-            asked: is("asked"),
-            pending: is("pending"),
+            asked: private.get("asked").and_then(Value::as_bool).unwrap_or(false),
+            pending: content.get(PENDING).and_then(Value::as_bool).unwrap_or(false),
             buckets: buckets.ok_or_else(damaged)?,
             buckets_at_secs: whole(private.get("bucketsAt")).map_or(0, u64::from),
         })
     }
 
     pub(crate) fn write(&self, record: &mut Record) {
-        record.definition.insert("content", content(self.throughput, self.highest));
+        record.definition.insert("content", content(self));
         let private = &mut record.private;
         private.insert("asked", self.asked);
-        private.insert("pending", self.pending);
         if !self.buckets.is_empty() || self.buckets_at_secs > 0 {
             private.insert("buckets", self.buckets.iter().map(bucket_value).collect::<Value>());
             private.insert("bucketsAt", i64::try_from(self.buckets_at_secs).unwrap_or(i64::MAX));
@@ -141,14 +144,14 @@ pub fn parse_autoscale(settings: &Value, autoscale_min: u32) -> Result<Throughpu
     Ok(Throughput::Autoscale { max: saturated(max), increment_percent })
 }
 
-/// Reads a manual throughput. What is out of range is refused when it is checked.
+/// Reads a manual throughput. Values out of range are refused when it is checked.
 #[must_use]
 pub fn manual_throughput(rate: i64) -> Throughput {
     Throughput::Manual(saturated(rate))
 }
 
-/// Reads the `content` of an offer. An autoscale maximum is told to be at least
-/// `autoscale_min` if it is less than nothing; what else it may be is checked later.
+/// Reads the `content` of an offer. The error for a negative autoscale maximum names
+/// `autoscale_min`; everything else is checked later.
 pub(crate) fn parse_content(
     content: &Value,
     autoscale_min: u32,
@@ -162,16 +165,17 @@ pub(crate) fn parse_content(
     })
 }
 
-fn content(throughput: Throughput, highest: u32) -> Object {
+/// What clients read of an offer.
+fn content(offer: &Offer) -> Object {
     let mut content = Object::new();
-    let shown = match throughput {
+    let shown = match offer.throughput {
         Throughput::Manual(rate) => rate,
         // What an idle one has scaled down to.
         Throughput::Autoscale { max, .. } => max / AUTOSCALE_IDLE_PART,
     };
     content.insert("offerThroughput", shown);
     content.insert("offerIsRUPerMinuteThroughputEnabled", false);
-    if let Throughput::Autoscale { max, increment_percent } = throughput {
+    if let Throughput::Autoscale { max, increment_percent } = offer.throughput {
         let mut settings = Object::from_iter([("maxThroughput", max)]);
         if let Some(percent) = increment_percent {
             let policy = Object::from_iter([("incrementPercent", percent)]);
@@ -180,8 +184,11 @@ fn content(throughput: Throughput, highest: u32) -> Object {
         }
         content.insert("offerAutopilotSettings", settings);
     }
-    let history = Object::from_iter([("maxThroughputEverProvisioned", highest)]);
+    let history = Object::from_iter([("maxThroughputEverProvisioned", offer.highest)]);
     content.insert("offerMinimumThroughputParameters", history);
+    if offer.pending {
+        content.insert(PENDING, true);
+    }
     content
 }
 
@@ -189,7 +196,7 @@ fn bucket_value(bucket: &ThroughputBucket) -> Value {
     Object::from_iter([("id", bucket.id), ("maxThroughputPercentage", bucket.percent_max)]).into()
 }
 
-/// Spelled as the service's own management interface spells it.
+/// In the format of the service's own management interface.
 pub(crate) fn parse_bucket(value: &Value) -> Option<ThroughputBucket> {
     let id = whole(value.get("id"))?;
     let percent_max = whole(value.get("maxThroughputPercentage"))?;

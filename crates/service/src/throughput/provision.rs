@@ -1,7 +1,7 @@
-//! Putting offers in force: from what was asked for to what each container may use.
+//! Applying offers: from what was requested to what each container may use.
 //!
-//! The throughput controller of a container divides its plan between physical partitions; this
-//! decides what the plan is. It is decided anew whenever an offer or the database
+//! The throughput controller of a container divides its plan between physical partitions;
+//! this decides what the plan is. It is decided again whenever an offer or the database
 //! around it changes, and once when the catalogue is read.
 
 use std::str::FromStr;
@@ -19,8 +19,8 @@ use crate::throughput::offer::Offer;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ThroughputRules {
     pub throttle: Throttle,
-    /// Paid by use: nothing is provisioned, and every physical partition serves up
-    /// to the same rate.
+    /// Serverless: nothing is provisioned, and every physical partition serves up to the
+    /// same rate.
     pub serverless: bool,
     /// Small partitions save unused throughput for bursts.
     pub burst: bool,
@@ -31,12 +31,12 @@ pub struct ThroughputRules {
 /// Whose throughput is enforced.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Throttle {
-    /// What was asked for. A container whose creator said nothing is metered only.
+    /// What was requested. A container without an explicit request is only metered.
     #[default]
     Explicit,
-    /// Everyone's, also the default that nobody asked for.
+    /// Everyone's, including defaults.
     Always,
-    /// Nobody's.
+    /// No one's.
     Never,
 }
 
@@ -59,7 +59,7 @@ impl FromStr for Throttle {
 }
 
 impl ThroughputRules {
-    /// Everything is metered and nothing refused.
+    /// Everything is metered and nothing throttled.
     pub const UNLIMITED: ThroughputRules = ThroughputRules {
         throttle: Throttle::Never,
         serverless: false,
@@ -112,8 +112,8 @@ impl Service {
         self.rules.enforces(offer.asked).then(|| offer.throughput.rate())
     }
 
-    /// What the smallest throughput of these containers depends on. `shared` says
-    /// that they are all that a database's offer is for.
+    /// What the smallest throughput of these containers depends on. `shared` says that they
+    /// are all containers of a database's offer.
     pub(crate) async fn footprint(
         &self,
         offer: &Offer,
@@ -132,7 +132,7 @@ impl Service {
         })
     }
 
-    /// Whether the containers can use all of it as they are laid out now.
+    /// Whether the containers can use all of it in their present layout.
     pub(crate) fn is_carried(&self, offer: &Offer, containers: &[Arc<Container>]) -> bool {
         let rate = offer.throughput.rate();
         let enough = |container: &Arc<Container>| {

@@ -1,7 +1,7 @@
-//! Throughput between the physical partitions of a container, for whoever runs the
-//! database.
+//! Redistribution of throughput between the physical partitions of a container, for
+//! operators.
 //!
-//! Even division wastes throughput where keys are uneven. So some partitions can be
+//! An even division wastes throughput where keys are uneven. So some partitions can be
 //! given more and others less; one that is given more than it can serve is split.
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -26,8 +26,8 @@ use crate::throughput::offer::Offer;
 pub enum Redistribution {
     /// Evenly.
     Equal,
-    /// `targets` get so much each. `sources` share what the others leave of the
-    /// whole; without any, the whole becomes the sum of the parts.
+    /// `targets` get this much each. `sources` share what the others leave of the whole;
+    /// without any, the whole becomes the sum of the parts.
     Custom { targets: Vec<(PartitionId, u32)>, sources: Vec<PartitionId> },
 }
 
@@ -36,7 +36,7 @@ pub enum Redistribution {
 pub struct ThroughputInfo {
     pub throughput: Throughput,
     pub minimum: u32,
-    /// Whether splits are on their way that it needs.
+    /// Whether splits that it needs are pending.
     pub pending: bool,
     /// Whether the partitions have parts of their own instead of equal ones.
     pub custom: bool,
@@ -59,8 +59,8 @@ impl Operator<'_> {
         self.run(self.service.throughput(container, ranges)).await
     }
 
-    /// Divides a container's throughput anew. Partitions that are given more than
-    /// they can serve are split afterwards, by [`Maintenance::scale`].
+    /// Redistributes a container's throughput. Partitions that are given more than they can
+    /// serve are split afterwards, by [`Maintenance::scale`].
     ///
     /// [`Maintenance::scale`]: crate::Maintenance::scale
     pub async fn redistribute(
@@ -71,8 +71,8 @@ impl Operator<'_> {
         self.run(self.service.redistribute(container, wanted)).await
     }
 
-    /// Sets the throughput buckets of a container: the parts of its throughput that
-    /// requests may use which name one.
+    /// Sets the throughput buckets of a container: the parts of its throughput for requests
+    /// that name one.
     pub async fn set_throughput_buckets(
         &self,
         container: &Link,
@@ -202,7 +202,7 @@ impl Service {
         })
     }
 
-    /// Redistributions of one container must not come too often.
+    /// Limits how often a container is redistributed.
     fn pace(&self, entry: &ContainerEntry) -> Result<(), ServiceError> {
         let now = self.runtime.clock.monotonic();
         let mut paces = self.redistributions.lock().unwrap_or_else(PoisonError::into_inner);
@@ -269,9 +269,9 @@ fn check_buckets(limits: &Limits, buckets: &[ThroughputBucket]) -> Result<(), Se
     Ok(())
 }
 
-/// The weights under which everyone has what was asked for, and the rate of the
-/// whole. Weights count parts of 1/(W·n) RU/s, W being the sum of the weights so far
-/// and n the number of sources, so that all of them are whole numbers.
+/// The weights under which every partition has what was requested, and the rate of the
+/// whole. Weights count parts of 1/(W·n) RU/s, W being the sum of the weights so far and n
+/// the number of sources, so that all of them are whole numbers.
 fn divide(
     map: &ContainerMap,
     rate: u32,

@@ -28,7 +28,7 @@ impl Anchor {
         self.id.starts_with('Q')
     }
 
-    /// What stands before a number that is no measurement.
+    /// The prefix of a number that is no measurement.
     pub(crate) fn sign(&self) -> &'static str {
         if self.exactness == "approx" { "~" } else { "" }
     }
@@ -49,7 +49,7 @@ impl Anchor {
     }
 }
 
-/// All rows; `None` where the file is absent and may be.
+/// All rows; `None` if the file is absent and need not be there.
 pub(crate) fn read() -> Option<Vec<Anchor>> {
     let text = std::fs::read_to_string(FILE).ok();
     let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -72,7 +72,7 @@ fn anchor(line: &str) -> Anchor {
     }
 }
 
-/// The fields of a line, of which some stand in quotes because of their commas.
+/// The fields of a line, some of which are quoted because of their commas.
 fn fields(line: &str) -> Vec<String> {
     let mut fields = vec![String::new()];
     let mut quoted = false;

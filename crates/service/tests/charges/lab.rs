@@ -1,4 +1,4 @@
-//! A service in memory, of which only the charges are asked.
+//! A service in memory, of which only the charges are tested.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -46,7 +46,7 @@ impl Lab {
         Lab::open(seed, key, members, None)
     }
 
-    /// On so many physical partitions.
+    /// On this many physical partitions.
     pub(crate) fn with_partitions(seed: u64, partitions: u32) -> Lab {
         let each = Limits::default().partition_throughput_at_creation;
         Lab::open(seed, "/pk", "", Some(Throughput::Manual(partitions * each)))
@@ -64,7 +64,7 @@ impl Lab {
         lab
     }
 
-    /// Lets the clock go on before each request.
+    /// Advances the clock before each request.
     pub(crate) fn sleep_between_requests(&self, millis: u64) {
         self.pause_ms.set(millis);
     }
@@ -77,7 +77,7 @@ impl Lab {
         self.execute_all(bodies.iter().map(|body| create(body)).collect())
     }
 
-    /// Creates them all, whatever that costs.
+    /// Creates them all, ignoring the charges.
     pub(crate) fn load(&self, bodies: &[String]) {
         for bodies in bodies.chunks(IN_FLIGHT) {
             let creates = bodies.iter().map(|body| self.service.execute(request(create(body))));
@@ -188,7 +188,7 @@ impl Lab {
         (response.meta.charge, response.reply.iter().map(|result| result.charge).collect())
     }
 
-    /// The same, each for itself.
+    /// The same, independently.
     pub(crate) fn bulk(&self, bodies: &[&str]) -> (Charge, Vec<Charge>) {
         let create = |body: &&str| BulkOperation {
             key: key(),
@@ -220,21 +220,21 @@ impl Lab {
     }
 }
 
-/// What came of a query.
+/// The result of a query.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Answer {
     pub(crate) charge: Charge,
     pub(crate) rows: usize,
-    /// How the items of the first page were found, in words.
+    /// The access path of the first page, in readable form.
     pub(crate) access: String,
 }
 
-/// An item of id, key and one string that is so many bytes long as it is sent.
+/// An item of id, key and one string that has `bytes` bytes as it is sent.
 pub(crate) fn item(bytes: usize) -> String {
     item_with("", bytes)
 }
 
-/// The same with more members before the string, each with a comma behind it.
+/// The same with more members before the string, each followed by a comma.
 pub(crate) fn item_with(members: &str, bytes: usize) -> String {
     item_named("item", members, bytes)
 }

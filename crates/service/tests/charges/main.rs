@@ -1,5 +1,5 @@
-//! What requests cost: how near it comes to what the service is known to charge, and
-//! what it must not depend on.
+//! What requests cost: how close it comes to what the service is known to charge, and what
+//! it must not depend on.
 //!
 //! `cargo xtask ru` runs this and shows the table that it prints.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
@@ -20,7 +20,7 @@ use model::position::Lsn;
 use queries::Labs;
 use service::ChangeStart;
 
-/// Ways to find and to give items.
+/// Queries with different access paths and outputs.
 const QUERIES: [&str; 9] = [
     "SELECT * FROM c",
     "SELECT * FROM c WHERE c.id = '7'",
@@ -33,13 +33,12 @@ const QUERIES: [&str; 9] = [
     "SELECT c.team, SUM(c.number) AS sum FROM c GROUP BY c.team",
 ];
 
-/// Relative errors, in per cent, that the exact numbers of 2026 may be missed by.
+/// Relative errors, in per cent, by which the exact numbers of 2026 may be missed.
 const MEAN_MAX: f64 = 3.0;
 const WORST_MAX: f64 = 10.0;
 
 /// Rows that the tariff has parameters for, besides the exact ones: the rules on terms,
-/// replace, patch and delete, the traces of requests that came to nothing, and two charges
-/// of queries.
+/// replace, patch and delete, the traces of failed requests, and two charges of queries.
 const ADOPTED: [&str; 10] = ["W13", "W14", "W15", "W16", "W18", "T1", "T2", "T3", "Q1", "Q5"];
 
 #[test]
@@ -72,7 +71,7 @@ fn published_charges_are_met() {
     assert!(mean <= MEAN_MAX && worst <= WORST_MAX, "mean {mean:.2} %, worst {worst:.2} %");
 }
 
-/// Prints each row and gives back the errors of those that could be measured.
+/// Prints each row and returns the errors of those that could be measured.
 fn report(anchors: &[&Anchor], labs: &Labs) -> Vec<f64> {
     let mut errors = Vec::new();
     let mut left_out: BTreeMap<&str, Vec<String>> = BTreeMap::new();
@@ -150,12 +149,12 @@ fn the_same_life_costs_the_same() {
     let first = life(&one);
     other.sleep_between_requests(700);
     assert_eq!(first, life(&other));
-    // Done again on what the first left behind.
+    // Repeated on what the first run left.
     assert_eq!(first, life(&one));
 }
 
-/// A failed request is charged like the service's, and a request that is done costs what
-/// its parts cost.
+/// A failed request is charged like the service's, and a successful one costs what its
+/// parts cost.
 #[test]
 fn refusals_and_parts() {
     let lab = Lab::new(1);
@@ -190,8 +189,8 @@ fn a_feed_is_the_sum_of_its_reads() {
     assert_eq!(lab.list(), sum);
 }
 
-/// Changes cost what reading their items costs; to find out that there are none is one
-/// look. Those of other keys are not free.
+/// Changes cost what reading their items costs; finding out that there are none is one
+/// probe. Those of other keys are not free.
 #[test]
 fn changes_cost_what_reading_costs() {
     let (lab, beginning) = (Lab::new(1), ChangeStart::After(Lsn::ZERO));
@@ -243,8 +242,8 @@ fn a_query_of_one_key_does_not_pay_for_others() {
     }
 }
 
-/// The items of a key are counted by their entries and not looked into, and entries that
-/// are looked at twice to intersect them with others are counted once.
+/// The items of a key are counted by their entries and not loaded, and entries that are
+/// read twice by the zig-zag intersection with others are counted once.
 #[test]
 fn items_of_a_key_are_counted_by_entries() {
     let lab = Lab::new(1);
@@ -256,8 +255,8 @@ fn items_of_a_key_are_counted_by_entries() {
     let known = units(text);
     let of_entries = |entries: u64| known + entries / Tariff::YEAR_2026.entries_per_item;
     assert_eq!(units(&pinned(text)), of_entries(1_200));
-    // Of the key's entries those that have one of the team beside them, and the ones
-    // behind those, from where the next of the team is looked for.
+    // Of the key's entries those with one of the team beside them, and the ones after
+    // those, from which the next of the team is sought.
     let of_team = "SELECT VALUE COUNT(1) FROM c WHERE c.team = 't1'";
     assert_eq!(units(&pinned(of_team)), of_entries(300 + 2 * 300));
 }
@@ -270,8 +269,8 @@ fn pinned(text: &str) -> String {
     }
 }
 
-/// Q1: two to three request units for each physical partition that is asked, and none
-/// for the others.
+/// Q1: two to three request units for each physical partition that is queried, and none for
+/// the others.
 #[test]
 fn every_partition_that_is_asked_costs_the_same() {
     let charge = |partitions: u32, text: &str| {

@@ -1,7 +1,7 @@
 //! How each published charge is asked of our service.
 //!
-//! Where the source does not show its item we make one up from what it says, and the
-//! table tells what. Nothing here is tuned to the answer.
+//! Where the source does not show its item we make one up from its description, and the
+//! table says which. Nothing here is tuned to the result.
 
 use model::charge::{Charge, Tariff};
 

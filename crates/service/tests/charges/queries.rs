@@ -1,7 +1,7 @@
 //! How the published charges of queries are asked of our service.
 //!
-//! Rows of one source share its data, which is loaded once. A row that tells several
-//! charges, or one of several cases, has several parts.
+//! Rows of one source share its data, which is loaded once. A row with several charges, or
+//! one of several cases, has several parts.
 
 mod blog;
 mod nutrition;
@@ -26,11 +26,11 @@ const FOODS: usize = 1_000;
 const GROUP_FOODS: usize = 100;
 const MAKER_FOODS: usize = 7;
 
-/// A charge, and what it is of.
-type Told = (Charge, String);
+/// A charge, and what it is for.
+type LabeledCharge = (Charge, String);
 
-/// A part of a row, or why nobody can tell.
-type Part = Result<Told, &'static str>;
+/// A part of a row, or why it cannot be measured.
+type Part = Result<LabeledCharge, &'static str>;
 
 /// The data that queries are asked about, loaded when they first are.
 #[derive(Default)]
@@ -88,19 +88,19 @@ impl Labs {
         })
     }
 
-    fn by_id(&self) -> Told {
+    fn by_id(&self) -> LabeledCharge {
         let answer = self.lab_of_foods().query("SELECT * FROM c WHERE c.id = '500'");
-        told(1, &answer, "by id, one of 1,000 items of 1 KB")
+        labeled(1, &answer, "by id, one of 1,000 items of 1 KB")
     }
 
     fn by_id_and_key(&self) -> Vec<Part> {
         let lab = self.lab_of_foods();
         let answer = lab.query("SELECT * FROM c WHERE c.id = '500' AND c.pk = 'key'");
         let read = (lab.read("500"), "the same as a point read".to_owned());
-        vec![Ok(told(1, &answer, "by id and key, 1 KB")), Ok(read)]
+        vec![Ok(labeled(1, &answer, "by id and key, 1 KB")), Ok(read)]
     }
 
-    fn foods(&self, id: &str) -> Told {
+    fn foods(&self, id: &str) -> LabeledCharge {
         let lab = self.lab_of_foods();
         let (text, count, of) = match id {
             "Q11" => (
@@ -126,16 +126,16 @@ impl Labs {
             ),
             other => panic!("{other} is not about foods of a kilobyte"),
         };
-        told(count, &lab.query(text), of)
+        labeled(count, &lab.query(text), of)
     }
 }
 
-/// What an answer cost, and how it was found. It must have so many rows.
-fn told(count: usize, answer: &Answer, of: &str) -> Told {
+/// The charge of an answer, and its access path. It must have `count` rows.
+fn labeled(count: usize, answer: &Answer, of: &str) -> LabeledCharge {
     (rows(count, answer), format!("{of} [{}]", answer.access))
 }
 
-/// The charge of an answer, which must have so many rows.
+/// The charge of an answer, which must have `count` rows.
 fn rows(count: usize, answer: &Answer) -> Charge {
     assert_eq!(answer.rows, count, "{}", answer.access);
     answer.charge
@@ -148,11 +148,11 @@ fn food(number: usize) -> String {
     item_named(&number.to_string(), &members, KB)
 }
 
-fn nothing_found() -> Told {
+fn nothing_found() -> LabeledCharge {
     (nothing_in(1), "finds nothing, one partition".to_owned())
 }
 
-fn nothing_found_in_one_more() -> Told {
+fn nothing_found_in_one_more() -> LabeledCharge {
     let further = nothing_in(PARTITIONS).units() - nothing_in(1).units();
     let each = Charge::from_units(further / u64::from(PARTITIONS - 1));
     (each, "finds nothing, each further one of five partitions".to_owned())
@@ -164,16 +164,16 @@ fn nothing_in(partitions: u32) -> Charge {
     rows(0, &lab.query("SELECT * FROM c WHERE c.text = 'none'"))
 }
 
-fn one_item() -> Told {
+fn one_item() -> LabeledCharge {
     const BYTES: usize = 9_963;
     let lab = Lab::new(1);
     lab.create(&item_with(r#""name":"one","#, BYTES));
     let answer = lab.query("SELECT * FROM c WHERE c.name = 'one'");
-    told(1, &answer, "by an indexed value, 9,963 bytes")
+    labeled(1, &answer, "by an indexed value, 9,963 bytes")
 }
 
-/// The source tells what its query looked at, but does not show it.
-fn counted_scan() -> Told {
+/// The source says what its query read, but does not show it.
+fn counted_scan() -> LabeledCharge {
     let scanned = Scanned { items: 60_951, entries: 0, output_bytes: 510 };
     let charge = Tariff::default().charge(&Work::Query(scanned));
     (charge, "the tariff alone: a scan of 60,951 items, 510 bytes given".to_owned())

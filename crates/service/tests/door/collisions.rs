@@ -1,4 +1,4 @@
-//! Keys with one hash are two keys, whoever made them collide.
+//! Colliding keys are two keys, however they were made to collide.
 
 use bytes::Bytes;
 use model::json;
@@ -101,12 +101,12 @@ impl World {
         self.account(item(key, ItemOperation::Create { body })).unwrap();
     }
 
-    fn account(&self, act: Act) -> Result<Told, ServiceError> {
+    fn account(&self, act: Act) -> Result<Done, ServiceError> {
         ask(&self.fixture, &Principal::Account, act)
     }
 
-    /// As whoever holds a token for everything of a key, or of what begins with it.
-    fn holder(&self, key: &PartitionKey, act: Act) -> Result<Told, ServiceError> {
+    /// With a token for everything of a key, or of a prefix.
+    fn holder(&self, key: &PartitionKey, act: Act) -> Result<Done, ServiceError> {
         ask(&self.fixture, &self.token(key), act)
     }
 
@@ -134,7 +134,7 @@ impl World {
         .map(|text| rows(self.holder(key, query(key, text))).concat())
     }
 
-    /// Nobody sees anything of the other, and nothing is lost.
+    /// Neither sees anything of the other, and nothing is lost.
     fn check(&self) {
         for (key, expected) in [(&self.victim, &VICTIMS[..]), (&self.attacker, &ATTACKERS)] {
             for seen in self.seen(key) {
@@ -149,7 +149,7 @@ impl World {
     }
 }
 
-/// Anything that can be asked for.
+/// Any verb.
 #[derive(Clone, Debug)]
 enum Act {
     Item(ItemAction),
@@ -160,29 +160,29 @@ enum Act {
     Query(Box<ItemQuery>),
 }
 
-/// What came of it.
+/// Its result.
 #[derive(Debug)]
-enum Told {
+enum Done {
     Texts(Vec<Bytes>),
     Bulk(Vec<BulkResult>),
 }
 
-fn ask(fixture: &Fixture, principal: &Principal, act: Act) -> Result<Told, ServiceError> {
+fn ask(fixture: &Fixture, principal: &Principal, act: Act) -> Result<Done, ServiceError> {
     Ok(match act {
         Act::Item(action) => {
-            Told::Texts(send(fixture, principal, action)?.body.into_iter().collect())
+            Done::Texts(send(fixture, principal, action)?.body.into_iter().collect())
         }
         Act::Batch(batch) => {
             let results = send(fixture, principal, batch)?;
-            Told::Texts(results.into_iter().filter_map(|result| result.body).collect())
+            Done::Texts(results.into_iter().filter_map(|result| result.body).collect())
         }
-        Act::Bulk(bulk) => Told::Bulk(send(fixture, principal, bulk)?),
-        Act::List(list) => Told::Texts(send(fixture, principal, list)?.bodies),
+        Act::Bulk(bulk) => Done::Bulk(send(fixture, principal, bulk)?),
+        Act::List(list) => Done::Texts(send(fixture, principal, list)?.bodies),
         Act::Changes(list) => {
             let changes = send(fixture, principal, list)?.changes;
-            Told::Texts(changes.into_iter().map(|change| change.text).collect())
+            Done::Texts(changes.into_iter().map(|change| change.text).collect())
         }
-        Act::Query(query) => Told::Texts(send(fixture, principal, *query)?.rows),
+        Act::Query(query) => Done::Texts(send(fixture, principal, *query)?.rows),
     })
 }
 
@@ -246,13 +246,13 @@ fn query_in(scope: Scope, text: &str) -> Act {
     }))
 }
 
-fn rows(answer: Result<Told, ServiceError>) -> Vec<String> {
-    let Told::Texts(texts) = answer.unwrap() else { panic!("rows or items were asked for") };
+fn rows(answer: Result<Done, ServiceError>) -> Vec<String> {
+    let Done::Texts(texts) = answer.unwrap() else { panic!("rows or items were asked for") };
     texts.iter().map(|text| String::from_utf8(text.to_vec()).unwrap()).collect()
 }
 
 /// In order.
-fn ids(answer: Result<Told, ServiceError>) -> Vec<String> {
+fn ids(answer: Result<Done, ServiceError>) -> Vec<String> {
     let id = |text: &String| {
         let value = json::parse(text.as_bytes()).unwrap();
         value.get("id").and_then(json::Value::as_str).unwrap().to_owned()
@@ -262,7 +262,7 @@ fn ids(answer: Result<Told, ServiceError>) -> Vec<String> {
     ids
 }
 
-/// All that can be done to one item under a key, by whoever may do anything there.
+/// Everything that can be done to one item under a key, with all permissions.
 fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<Act> {
     let (body, id) = (world.body(key, id), || id_of(id));
     let patch = r#"{"operations":[{"op":"set","path":"/stolen","value":true}]}"#;
@@ -286,15 +286,15 @@ fn touching(world: &World, key: &PartitionKey, id: &str) -> Vec<Act> {
     acts
 }
 
-fn is_not_found(answer: Result<Told, ServiceError>) -> bool {
+fn is_not_found(answer: Result<Done, ServiceError>) -> bool {
     let missing = |error: &ServiceError| matches!(error, ServiceError::NotFound);
     match answer {
         Err(ServiceError::Batch { error, .. }) => missing(&error),
         Err(error) => missing(&error),
-        Ok(Told::Bulk(results)) => {
+        Ok(Done::Bulk(results)) => {
             results.iter().all(|one| one.result.as_ref().is_err_and(missing))
         }
-        Ok(Told::Texts(_)) => false,
+        Ok(Done::Texts(_)) => false,
     }
 }
 
@@ -303,20 +303,20 @@ fn a_colliding_key_opens_nothing_of_the_other() {
     for world in World::all() {
         world.check();
         for action in touching(&world, &world.attacker, "victim-1") {
-            let told = format!("{action:?}");
-            assert!(is_not_found(world.holder(&world.attacker, action)), "{told}");
+            let shown = format!("{action:?}");
+            assert!(is_not_found(world.holder(&world.attacker, action)), "{shown}");
         }
         for action in touching(&world, &world.victim, "victim-1") {
-            let told = format!("{action:?}");
+            let shown = format!("{action:?}");
             let refused = world.holder(&world.attacker, action).unwrap_err();
-            assert!(matches!(refused, ServiceError::NotPermitted), "{refused}: {told}");
+            assert!(matches!(refused, ServiceError::NotPermitted), "{refused}: {shown}");
         }
         world.check();
     }
 }
 
-/// Both have an item of one id with one unique value: what is done to the one leaves
-/// the other alone.
+/// Both have an item of one id with one unique value: changing one does not affect the
+/// other.
 #[test]
 fn ids_and_unique_keys_of_colliding_keys_are_apart() {
     for world in World::all() {
@@ -362,7 +362,7 @@ fn statistics_tell_colliding_keys_apart() {
     }
 }
 
-/// Clients know EPKs only: a bound between two keys of one EPK would be nowhere.
+/// Clients know EPKs only: a bound between two keys of one EPK is impossible.
 #[test]
 fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
     for mut world in World::all() {
@@ -396,7 +396,7 @@ fn colliding_keys_stay_together_and_apart_through_splits_and_restarts() {
     }
 }
 
-/// Where there is nothing but keys of one EPK, there is nothing to cut.
+/// Keys of one EPK cannot be split.
 #[test]
 fn colliding_keys_alone_are_not_cut() {
     let world = World::new(&["pk"], &PartitionKey::new(["victim"]), 0);
@@ -436,14 +436,14 @@ fn a_range_around_an_epk_has_all_keys_with_that_epk() {
             let list = ListItems { scope: scope(), session, after, items_max: 100 };
             let list = Act::List(list);
             assert_eq!(ids(world.account(list)).len(), 5);
-            // With the key besides, as some SDKs send it, it is the key that counts.
+            // With the key besides, as some SDKs send it, the key counts.
             let keyed = Scope { key: Some(world.victim.clone()), ..scope() };
             assert_eq!(ids(world.account(query_in(keyed, "SELECT * FROM c"))), VICTIMS);
         }
     }
 }
 
-/// Below a prefix are the keys that begin so, not those with the hashes of such.
+/// Below a prefix are the keys with that prefix, not those with the same hashes.
 #[test]
 fn a_prefix_has_none_of_a_colliding_one() {
     let victim = PartitionKey::new(["t", "u", "s"]);
@@ -472,10 +472,10 @@ fn a_prefix_has_none_of_a_colliding_one() {
                     let by_index = "SELECT * FROM c WHERE c.mail > '' ORDER BY c.mail";
                     let reads = reads.into_iter().chain([query(&prefix, by_index)]).chain(follow);
                     for read in reads {
-                        let told = format!("{read:?}");
+                        let shown = format!("{read:?}");
                         let seen = ids(world.holder(&prefix, read));
-                        assert_eq!(seen.len(), expected + own_items, "{told}");
-                        assert!(!seen.iter().any(|id| id == other), "{told}");
+                        assert_eq!(seen.len(), expected + own_items, "{shown}");
+                        assert!(!seen.iter().any(|id| id == other), "{shown}");
                     }
                     let total = (expected + own_items).to_string();
                     assert_eq!(world.counts(&prefix), [&*total, &total, &total]);
@@ -496,7 +496,7 @@ fn a_prefix_has_none_of_a_colliding_one() {
     }
 }
 
-/// A list of a prefix ends, page by page, though most of what it meets is another's.
+/// A list of a prefix ends, page by page, though most of what it scans belongs to another.
 #[test]
 fn pages_of_a_prefix_go_on_past_a_colliding_one() {
     let victim = PartitionKey::new(["t", "u"]);
@@ -517,7 +517,7 @@ fn pages_of_a_prefix_go_on_past_a_colliding_one() {
     assert_eq!(found.len(), VICTIMS.len());
 }
 
-/// A token for a prefix opens the items below it one by one as well, and no others.
+/// A token for a prefix grants the items below it one by one as well, and no others.
 #[test]
 fn a_token_for_a_prefix_opens_single_items_below_it() {
     let victim = PartitionKey::new(["t", "u", "s"]);
@@ -526,15 +526,16 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
         for levels in 1..3 {
             let prefix: PartitionKey = victim.components().iter().take(levels).cloned().collect();
             for action in touching(&world, &victim, "victim-1").into_iter().take(8) {
-                let told = format!("{action:?}");
+                let shown = format!("{action:?}");
                 let done = world.holder(&prefix, action);
-                assert!(done.is_ok(), "{told}: {done:?}");
+                assert!(done.is_ok(), "{shown}: {done:?}");
                 // It may have been deleted.
                 let body = world.body(&victim, "victim-1").into();
                 let restore = ItemOperation::Upsert { body, if_match: None };
                 world.holder(&prefix, item(&victim, restore)).unwrap();
             }
-            // Of another beginning, of one that collides, and of more levels than there are.
+            // With another prefix, with one that collides, and with more levels than there
+            // are.
             let stranger = PartitionKey::new(["x", "u", "s"]);
             let longer = PartitionKey::new(["t", "x"]);
             let mut refused = vec![stranger];
@@ -542,10 +543,10 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
             refused.extend((levels == 2).then_some(longer));
             for key in refused {
                 for action in touching(&world, &key, "both") {
-                    let told = format!("{action:?}");
+                    let shown = format!("{action:?}");
                     let refused = world.holder(&prefix, action);
                     let refused = matches!(refused, Err(ServiceError::NotPermitted));
-                    assert!(refused, "{told}");
+                    assert!(refused, "{shown}");
                 }
                 for action in [list(&key), query(&key, "SELECT * FROM c"), changes(&key)] {
                     let refused = world.holder(&prefix, action);
@@ -569,7 +570,7 @@ fn a_token_for_a_prefix_opens_single_items_below_it() {
     }
 }
 
-/// The empty key begins every key, and is none of them.
+/// The empty key is a prefix of every key, and is none of them.
 #[test]
 fn a_token_for_the_empty_key_is_no_token_for_all() {
     for world in World::all() {
@@ -577,9 +578,9 @@ fn a_token_for_the_empty_key_is_no_token_for_all() {
         let reads = [list(&none), query(&none, "SELECT * FROM c"), changes(&none)];
         let touches = touching(&world, &world.victim, "both");
         for action in reads.into_iter().chain(touches) {
-            let told = format!("{action:?}");
+            let shown = format!("{action:?}");
             let refused = world.holder(&none, action);
-            assert!(matches!(refused, Err(ServiceError::NotPermitted)), "{told}: {refused:?}");
+            assert!(matches!(refused, Err(ServiceError::NotPermitted)), "{shown}: {refused:?}");
         }
     }
 }

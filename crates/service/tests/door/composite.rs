@@ -1,5 +1,4 @@
-//! An order that begins with what the filter gives reads only its part of a composite
-//! index.
+//! An order whose first values the filter fixes reads only that part of a composite index.
 
 use service::Approach;
 use testkit::wait::block_on;
@@ -35,7 +34,7 @@ fn a_given_first_value_narrows_a_composite_index() {
         assert_eq!(rows.len(), ITEMS / GROUPS);
         assert!(report.access.starts_with("index /team, /n"), "{}", report.access);
     }
-    // Short names are told apart by the entries themselves.
+    // Short names are distinguished by the entries themselves.
     for n in 0..ITEMS {
         let body = format!(r#"{{"id":"s{n}","pk":"{}","team":"{}","n":{n}}}"#, n % 50, n % GROUPS);
         fixture.create_item("c", body).unwrap();

@@ -57,7 +57,7 @@ fn a_database_with_thousands_of_containers_is_dropped() {
     assert!(fixture.create_item("c7", r#"{"id":"1","pk":"x"}"#.to_owned()).is_err());
 }
 
-/// A drop that was cut short after its first transaction is finished by the sweep.
+/// An interrupted drop is finished by the sweep.
 #[test]
 fn a_drop_that_was_cut_short_is_finished_by_the_sweep() {
     let store = memory::create();

@@ -1,4 +1,4 @@
-//! The answer waits for the disk, and many answers share one wait.
+//! The answer waits for the disk, and many answers share one sync (group commit).
 
 use std::path::Path;
 
@@ -54,7 +54,7 @@ fn many_writers_share_syncs() {
     let (batches, syncs) =
         (after.batches_durable - before.batches_durable, after.syncs - before.syncs);
     println!("{WRITERS} writers: {batches} batches, {syncs} syncs");
-    assert!(syncs <= batches, "nobody syncs without need");
+    assert!(syncs <= batches, "no sync is superfluous");
     assert!(service.operator(Principal::Account).check(|_| {}).unwrap().is_clean());
 }
 

@@ -31,7 +31,7 @@ impl Fixture {
         Fixture::open(limits, ThroughputRules::UNLIMITED)
     }
 
-    /// One that holds its clients to these rules.
+    /// One that enforces these rules.
     pub(crate) fn throttled(rules: ThroughputRules) -> Fixture {
         Fixture::open(Limits::default(), rules)
     }

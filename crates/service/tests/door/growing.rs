@@ -1,6 +1,6 @@
-//! What is written between two pages of a query may make another way the better one.
-//! The query goes on the way it came, unless it has an order, which is the same on every
-//! way; so nothing that was there is missed or repeated.
+//! What is written between two pages of a query may make another access path the better
+//! one. The query keeps its access path, unless it has an order, which is the same on every
+//! path; so nothing that was there is missed or repeated.
 
 use model::limits::Limits;
 use service::Approach;
@@ -17,7 +17,7 @@ struct Case {
     way: &'static str,
     /// What is added after the first page, and how often.
     added: (&'static str, usize),
-    /// The way that is chosen from then on.
+    /// The access path that is chosen from then on.
     other_way: &'static str,
 }
 
@@ -32,7 +32,7 @@ fn pages_go_the_way_they_came() {
             other_way: "scan",
         },
         Case {
-            // An order is the same on every way.
+            // An order is the same on every access path.
             text: "SELECT VALUE c.id FROM c WHERE c.n >= 0 ORDER BY c.m",
             only_m: 120,
             way: "index /m, filter",

@@ -40,8 +40,8 @@ fn read(fixture: &Fixture, token: &str) -> Result<Response<ItemResult>, ServiceE
     fixture.within("c", ItemAction { key, operation, session })
 }
 
-/// Tokens of a range are honoured by those that come from it, and refused if they
-/// are ahead of them; tokens of strangers do not matter.
+/// Tokens of a range are honoured by its descendants, and refused if they are ahead of
+/// them; tokens of unrelated ranges do not matter.
 #[test]
 fn session_tokens_are_honoured_through_the_whole_ancestry() {
     let fixture = filled();
@@ -76,7 +76,7 @@ fn list(fixture: &Fixture, range: Option<PartitionId>) -> Result<usize, ServiceE
     Ok(fixture.within("c", list)?.reply.bodies.len())
 }
 
-/// A range that is gone says so; its children have all that it had.
+/// A range that is gone says so; its children have everything it had.
 #[test]
 fn feeds_by_range_know_old_ranges() {
     let fixture = filled();

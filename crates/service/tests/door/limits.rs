@@ -1,4 +1,4 @@
-//! Limits are parameters: small ones show in a moment what the published ones would.
+//! Limits are parameters: small ones show quickly what the published ones would.
 
 use std::time::Duration;
 
@@ -100,11 +100,10 @@ fn one_of_many_who_create_the_same_thing_succeeds() {
     assert_eq!(attempts("dbs/e", Kind::User, r#"{"id":"u"}"#), (1, 7));
 }
 
-/// A hundredth of a GB for each RU/s of an autoscale maximum: whoever stores more gets
-/// a higher one.
+/// A hundredth of a GB for each RU/s of an autoscale maximum: it rises when more is stored.
 #[test]
 fn an_autoscale_maximum_grows_with_what_is_stored() {
-    // What is stored counts a million times: 100 KB for 100 GB.
+    // Stored bytes count a million times: 100 KB for 100 GB.
     let fixture = Fixture::with_limits(Limits::default().scaled(1_000_000));
     let autoscale = Throughput::Autoscale { max: 1_000, increment_percent: None };
     fixture.create_container("c", 2, autoscale);
@@ -146,8 +145,8 @@ fn a_page_of_a_feed_ends_before_four_megabytes() {
     assert_eq!(items, 12);
 }
 
-/// A page looks at so many items, whether or not they are in it: expired ones are
-/// passed over on a thread that others wait for.
+/// A page scans a bounded number of items, whether or not they are in it: expired ones are
+/// skipped on a thread that others wait for.
 #[test]
 fn a_page_does_not_look_at_all_that_has_expired() {
     const ITEMS: usize = 10_100;

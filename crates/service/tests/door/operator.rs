@@ -1,11 +1,11 @@
-//! Operators take the steps that everybody takes.
+//! Operators take the same steps as every request.
 
 use service::{Halve, Link, PartitionId, Principal, Redistribution, ServiceError, Throughput};
 use testkit::wait::block_on;
 
 use crate::fixture::Fixture;
 
-/// Whatever an operator can ask for, as the error of one who may not.
+/// Every operator verb, as the error for a principal that may not use it.
 fn refusals(fixture: &Fixture, principal: &Principal) -> Vec<Option<ServiceError>> {
     let link = Link::parse("dbs/d/colls/c").unwrap();
     let operator = fixture.service.operator(principal.clone());

@@ -1,7 +1,7 @@
 //! Numbers that others have published about the service: partitions, boundaries, keys.
 //!
-//! The facts lie outside the repository; without them a line says what was left out,
-//! and with `CI=true` their absence fails.
+//! The facts lie outside the repository; without them a line says what was skipped, and
+//! with `CI=true` their absence fails.
 
 use crate::fixture::Fixture;
 use model::epk::Epk;
@@ -106,7 +106,7 @@ fn a_thousand_users_are_a_thousand_logical_partitions() {
     }
 }
 
-/// L1: no item is in two logical partitions, and none is in no one's list.
+/// L1: no item is in two logical partitions, and every item is in a list.
 #[test]
 fn a_list_gives_every_item_once_over_all_partitions() {
     let fixture = Fixture::new();

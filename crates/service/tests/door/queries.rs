@@ -1,4 +1,4 @@
-//! A query that a program made as a tree gives what its text gives.
+//! A query built as a tree returns what its text returns.
 
 use model::json::Value;
 use service::syntax::{Expr, ExprKind, Select};

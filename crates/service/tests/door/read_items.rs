@@ -1,4 +1,4 @@
-//! Many items in one call are what they are one by one.
+//! A multi-read returns what point reads return.
 
 use bytes::Bytes;
 use model::name::ItemId;

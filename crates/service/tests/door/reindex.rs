@@ -1,5 +1,5 @@
-//! A changed indexing policy: answers stay right at every moment, items are indexed
-//! anew, and then the new index is used.
+//! A changed indexing policy: answers stay right at every moment, items are re-indexed, and
+//! then the new index is used.
 
 use model::json::Value;
 use service::{
@@ -30,7 +30,7 @@ pub(crate) fn query(
     query_while(fixture, text, approach, || {})
 }
 
-/// Asks for all pages, with something else between each two.
+/// Asks for all pages, with an action between each two.
 pub(crate) fn query_while(
     fixture: &Fixture,
     text: &str,
@@ -99,7 +99,7 @@ fn items_are_indexed_anew_when_the_policy_changes() {
     fixture.logical_partitions();
 
     assert_eq!(block_on(fixture.service.maintenance().reindex()).unwrap(), 1);
-    let report = same("indexed anew");
+    let report = same("re-indexed");
     assert_eq!(wanted(&report), [""; 0], "{:?}", report.usage);
     assert!(report.access.contains("/b"), "{}", report.access);
     assert_eq!(index_percent(&fixture), 100);
@@ -112,8 +112,8 @@ fn items_are_indexed_anew_when_the_policy_changes() {
 }
 
 /// A policy that names a path has entries for items without a value there, one that only
-/// covers it has none. Until all items are indexed alike, some have such an entry and some
-/// do not, and each item is found once all the same.
+/// covers it has none. Until the backfill is complete, some have such an entry and some do
+/// not, and each item is found once all the same.
 #[test]
 fn items_without_a_value_are_met_once_while_policies_differ() {
     const NAMED: &str = r#"{"includedPaths":[{"path":"/*"},{"path":"/a/?"}]}"#;

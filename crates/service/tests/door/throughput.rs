@@ -1,5 +1,5 @@
-//! 18,000 RU/s on three physical partitions, in simulated time: what the articles
-//! say about even use and hot partitions, exactly repeatable.
+//! 18,000 RU/s on three physical partitions, in simulated time: the articles' statements
+//! about even use and hot partitions, deterministically.
 
 use std::time::Duration;
 
@@ -40,7 +40,7 @@ impl Load {
         Load { fixture, places }
     }
 
-    /// Reads all items of a key; what that cost, unless it was refused.
+    /// Reads all items of a key; returns the charge, unless it was throttled.
     fn read(&self, key: &str, caller: Caller) -> Option<f64> {
         let read = |id: u32| ItemOperation::Read {
             id: ItemId::parse(&id.to_string()).unwrap(),
@@ -55,8 +55,8 @@ impl Load {
         }
     }
 
-    /// Asks each list of keys in turn for so many RU/s, for some seconds; what each
-    /// was served in RU/s, and how often it was refused.
+    /// Asks each list of keys in turn for a rate of RU/s, for some seconds; returns what
+    /// each was served in RU/s, and how often it was throttled.
     fn run(&self, wanted: &[(&[String], f64)], caller: Caller) -> Vec<(f64, u32)> {
         const WARM_UP: u32 = 3;
         const SECS: u32 = 4;
@@ -70,7 +70,7 @@ impl Load {
                     *due -= f64::from(ITEMS);
                     let key = &keys[usize::try_from(tick).unwrap() * 7 % keys.len()];
                     let served = self.read(key, caller);
-                    // What had been saved up has to be used up before.
+                    // Savings have to be used up first.
                     if tick >= WARM_UP * TICKS {
                         outcome.0 += served.unwrap_or_default() / f64::from(SECS);
                         outcome.1 += u32::from(served.is_none());

@@ -1,4 +1,4 @@
-//! One service with its own store and clock, driven by the words of a script.
+//! One service with its own store and clock, driven by the commands of a script.
 
 mod item;
 mod resource;
@@ -130,7 +130,7 @@ impl World {
 
     fn sweep(&mut self) -> Answer {
         let swept = self.reactor.block_on(self.service().maintenance().sweep())?;
-        // Keys differ with the number of buckets, so only their absence is told.
+        // Keys differ with the number of buckets, so only their absence is shown.
         assert_eq!(
             self.reactor.block_on(self.service().maintenance().sweep())?,
             service::Swept::default()
@@ -155,7 +155,7 @@ impl World {
         Ok(format!("{} splits\n", self.reactor.block_on(self.service().maintenance().scale())?))
     }
 
-    /// Memory has nowhere to come back from, so there only the service is new.
+    /// Memory cannot be reopened, so there only the service is new.
     fn reopen(&mut self, args: &mut ArgumentConsumer<'_>) -> Answer {
         if let Some(profile) = args.take_key("profile") {
             self.limits = profile.parse::<Profile>()?.limits();

@@ -33,7 +33,7 @@ fn refusal(lab: &Lab, text: &str) -> String {
     }
 }
 
-/// Texts that a careless reader runs out of stack or time on.
+/// Texts on which a careless parser runs out of stack or time.
 #[test]
 fn texts_have_limits() {
     let lab = lab();
@@ -58,7 +58,7 @@ fn texts_have_limits() {
     }
 }
 
-/// What is just allowed is answered, and brackets that mean nothing are.
+/// The largest allowed texts are answered, and so are redundant brackets.
 #[test]
 fn long_texts_are_answered() {
     let lab = lab();
@@ -75,8 +75,8 @@ fn long_texts_are_answered() {
     assert_eq!(lab.page(&Ask::new(text), Approach::Index, None, PAGE_ALL).unwrap().rows.len(), 1);
 }
 
-/// What is as deep as the service takes is planned and answered, by threads that have stack
-/// for it; where others read a text, it is refused.
+/// The deepest texts that the service accepts are planned and answered, by threads that
+/// have the stack for it; elsewhere they are refused.
 #[test]
 fn deep_texts_are_answered() {
     let lab = lab();
@@ -111,8 +111,8 @@ fn deep_texts_are_answered() {
     assert!(lab.replace_container(&definition(&computed)).is_err());
 }
 
-/// Work that grows faster than what is asked about is stopped at a limit, or comes in
-/// pages; other queries are answered while it is under way.
+/// Work that grows faster than its input is stopped at a limit, or comes in pages; other
+/// queries are answered meanwhile.
 #[test]
 fn work_has_limits_and_others_are_served() {
     let lab = lab();
@@ -142,8 +142,7 @@ fn work_has_limits_and_others_are_served() {
     });
 }
 
-/// Rows of a cross join come page by page, and no more of them are made than a page
-/// holds.
+/// Rows of a cross join come page by page, and only as many are produced as a page holds.
 #[test]
 fn cross_joins_come_in_pages() {
     let lab = lab();
@@ -175,7 +174,7 @@ fn regular_expressions_do_not_backtrack() {
         let page = lab.page(&ask, Approach::Index, None, PAGE_ALL).unwrap();
         assert!(page.rows.len() <= 1, "{filter}");
     }
-    // A pattern that is too large to be made is none.
+    // A pattern that is too large to compile matches nothing.
     let bomb = "SELECT VALUE RegexMatch(c.text, '((a{1,500}){1,500}){1,500}') FROM c";
     let page = lab.page(&Ask::new(bomb), Approach::Index, None, PAGE_ALL).unwrap();
     assert_eq!(page.rows, []);
@@ -200,7 +199,7 @@ fn values_have_limits() {
     }
 }
 
-/// Of a long list of keys, each is looked for once, and paid for.
+/// Of a long list of keys, each is looked up once, and charged.
 #[test]
 fn long_lists_of_keys_are_looked_up_and_charged() {
     let lab = lab();

@@ -1,4 +1,4 @@
-//! Where pages end, and cursors that are not what they were.
+//! Where pages end, and invalid cursors.
 #![allow(clippy::print_stdout, reason = "figures are to be seen")]
 
 use std::time::Duration;
@@ -7,7 +7,7 @@ use lab::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
 use model::json::Value;
 use model::rid::ItemRid;
 use service::{
-    Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortKey,
+    Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortValue,
 };
 
 /// Bytes of rows in a page.
@@ -26,7 +26,7 @@ fn furnished(lab: Lab, partitions: usize) -> Lab {
     lab
 }
 
-/// The number of rows, their bytes and where to go on.
+/// The number of rows, their bytes and where to continue.
 fn query(
     lab: &Lab,
     ask: &Ask,
@@ -37,7 +37,7 @@ fn query(
     Ok((rows.len(), rows.iter().map(|row| row.len()).sum(), rest))
 }
 
-/// However many rows are asked for; and a row that is longer is a page of its own.
+/// However many rows are requested; and a longer row is a page of its own.
 #[test]
 fn a_page_ends_before_it_has_four_megabytes() {
     let [one, three] = [1, 3].map(|partitions| {
@@ -69,7 +69,7 @@ fn a_page_ends_before_it_has_four_megabytes() {
     }
 }
 
-/// The limits on rows and bytes meet on the same page: its end is not that of the item.
+/// The limits on rows and bytes coincide on a page: its end is not that of the item.
 #[test]
 fn an_item_with_more_rows_than_a_page_gives_all_of_them() {
     let (lab, rows) = (lab(1), 1_500);
@@ -82,8 +82,8 @@ fn an_item_with_more_rows_than_a_page_gives_all_of_them() {
     }
 }
 
-/// Queries that must see everything have a minute, also where they count entries and
-/// look into no item.
+/// Queries that must see everything have a minute, even if they count entries and load no
+/// item.
 #[test]
 fn a_count_of_many_entries_ends_in_time() {
     let lab = lab(3);
@@ -98,11 +98,11 @@ fn a_count_of_many_entries_ends_in_time() {
     lab.slow_down(Duration::from_millis(500));
     let slow = count(through_entries);
     assert!(matches!(slow, Err(ServiceError::TimedOut)), "{slow:?}");
-    // How many items there are is written down.
+    // The number of items is stored.
     assert_eq!(count("SELECT VALUE COUNT(1) FROM c").unwrap(), counted);
 }
 
-/// The rows of a query, page by page. Behind the first page, something happens.
+/// The rows of a query, page by page, with an action after the first page.
 fn pages(lab: &Lab, ask: &Ask, first: usize, happens: impl Fn()) -> Vec<Vec<Value>> {
     let mut page = lab.page(ask, Approach::Index, None, first).unwrap();
     happens();
@@ -154,8 +154,8 @@ fn a_page_is_of_one_partition_unless_an_order_asks_for_several() {
     }
 }
 
-/// What was one when a query began to read it is read to its end, though it belongs to
-/// several partitions by now, which take turns.
+/// A partition that was split while a query read it is read to its end, by the children in
+/// turns.
 #[test]
 fn partitions_that_were_one_share_a_page() {
     let lab = lab(1);
@@ -169,8 +169,8 @@ fn partitions_that_were_one_share_a_page() {
     assert_eq!((pages.concat().len(), pages.len()), (200, parts.len()), "{pages:?}");
 }
 
-/// Pages that end after few items make progress even where a cursor cannot say which
-/// of them was the last.
+/// Pages that end after few items make progress even if a cursor cannot name the last of
+/// them.
 #[test]
 fn pages_go_on_among_ids_and_values_that_begin_alike() {
     let lab = furnished(Lab::of_short_pages(3), 1);
@@ -194,8 +194,8 @@ fn pages_go_on_among_ids_and_values_that_begin_alike() {
     }
 }
 
-/// A scan that finds few rows is cut into pieces that run side by side. Its pages end, and
-/// cost, as if there were one scan.
+/// A scan that finds few rows is divided into pieces that run in parallel. Its pages end,
+/// and cost, as if there were one scan.
 #[test]
 fn a_scan_in_pieces_ends_pages_where_one_scan_would() {
     let lab = furnished(Lab::of_short_pages(4_500), 1);
@@ -216,7 +216,7 @@ fn a_scan_in_pieces_ends_pages_where_one_scan_would() {
                 break;
             }
         }
-        // Items that are looked at after a full page are looked at again by the next one.
+        // Items that are scanned after a full page are scanned again by the next one.
         let ahead = u64::try_from(looked_at.len()).unwrap() * 33;
         assert!((10_000..10_000 + ahead).contains(&looked_at.iter().sum()), "{looked_at:?}");
         assert!(pages.is_none_or(|pages| pages == looked_at), "{items_max}");
@@ -235,7 +235,7 @@ fn a_cursor_is_for_its_own_query_only() {
     assert!(matches!(other, Err(ServiceError::Invalid { .. })), "{other:?}");
 }
 
-/// Whatever bytes a client sends back: the answer is an error, or rows and an end.
+/// Whatever bytes a client sends back: the result is an error, or rows and an end.
 #[test]
 fn a_damaged_cursor_gives_an_error_or_rows() {
     let lab = lab(3);
@@ -276,13 +276,13 @@ fn a_damaged_cursor_gives_an_error_or_rows() {
                     Err(other) => panic!("{text}, {damaged:?}: {other}"),
                 };
             }
-            assert!(after.is_none(), "{text}: the pages behind {damaged:?} do not end");
+            assert!(after.is_none(), "{text}: the pages after {damaged:?} do not end");
         }
     }
 }
 
-/// Items that have nothing to be sorted by come first, or last, and finding them costs
-/// nothing that grows with the items that have it.
+/// Items without a sort value come first, or last, and finding them costs nothing that
+/// grows with the items that have one.
 #[test]
 fn items_without_a_sort_value_are_found_without_looking_at_the_others() {
     let effort = |items: usize, is_missing: &dyn Fn(usize) -> bool, text: &str| {
@@ -314,7 +314,7 @@ fn items_without_a_sort_value_are_found_without_looking_at_the_others() {
     }
 }
 
-/// What the pages of a query look at, one after the other: entries and items.
+/// What the pages of a query read, one after the other: entries and items.
 fn efforts(lab: &Lab, text: &str, rows_max: usize) -> Vec<(u64, u64)> {
     let (ask, mut rest, mut efforts) = (Ask::new(text), None, Vec::new());
     loop {
@@ -331,8 +331,8 @@ fn efforts(lab: &Lab, text: &str, rows_max: usize) -> Vec<(u64, u64)> {
 /// Of a container with two partitions.
 const BUCKETS: u64 = 16;
 
-/// A page of groups looks at the items of its groups, however many the others have, and one
-/// of distinct rows at no more items than rows.
+/// A page of groups reads the items of its groups, however many the others have, and one of
+/// distinct rows no more items than rows.
 #[test]
 fn a_page_of_groups_costs_what_its_groups_do() {
     // Twelve groups; of every third there are `crowd` items, of the others two.
@@ -357,7 +357,7 @@ fn a_page_of_groups_costs_what_its_groups_do() {
         println!("{text}: {pages:?}");
         assert_eq!(pages[0].len(), pages[1].len(), "{text}");
         let rest = |page: &(u64, u64), other: &(u64, u64)| {
-            // Of the next group each bucket shows its first entry.
+            // Of the next group each bucket reads its first entry.
             page.1 == other.1 && page.0.abs_diff(other.0) <= BUCKETS
         };
         let small = pages[0].iter().zip(&pages[1]).filter(|(few, many)| rest(few, many));
@@ -380,7 +380,7 @@ fn a_page_of_groups_costs_what_its_groups_do() {
     }
 }
 
-/// As clients send groups in order: they narrow the filter when they go on.
+/// As clients page through groups in order: they narrow the filter when they resume.
 #[test]
 fn groups_in_order_go_on_with_another_filter() {
     let lab = lab(3);
@@ -406,7 +406,7 @@ fn groups_in_order_go_on_with_another_filter() {
     }
 }
 
-/// However far down its order a client takes a query up, and among however many that tie.
+/// However far down its order a client resumes a query, and among however many ties.
 #[test]
 fn a_query_that_is_taken_up_again_seeks_its_place() {
     const ITEMS: i64 = 1_000;
@@ -421,7 +421,7 @@ fn a_query_that_is_taken_up_again_seeks_its_place() {
     let rid = Ask::new("SELECT VALUE c._rid FROM c WHERE c.n = 980");
     let rid = lab.page(&rid, Approach::Index, None, 1).unwrap().rows.remove(0);
     let item = Some(ItemRid::parse(rid.as_str().unwrap()).unwrap().ordinal());
-    let (one, far) = (SortKey::Value(1_i64.into()), SortKey::Value(980_i64.into()));
+    let (one, far) = (SortValue::Value(1_i64.into()), SortValue::Value(980_i64.into()));
     for (order, keys, item) in [
         ("c.n", vec![far.clone()], None),
         ("c.n DESC", vec![far.clone()], None),

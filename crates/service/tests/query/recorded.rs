@@ -1,7 +1,7 @@
 //! Values of all types in the order in which the .NET SDK merges them, recorded.
 //!
-//! The file is in the shared folder. Where that is absent this is said and left out, and
-//! with `CI=true` its absence fails.
+//! The file is in the shared folder. If it is absent this is reported and skipped, and with
+//! `CI=true` its absence fails.
 #![allow(clippy::print_stdout, reason = "what is left out is to be seen")]
 
 use std::io::Read as _;
@@ -50,7 +50,7 @@ fn rows_are_sorted_as_clients_merge_them() {
     let key = r#"{"partitionKey":{"paths":["/id"],"kind":"Hash","version":2}}"#;
     lab.create_container(&definition(key)).unwrap();
     lab.divide(3);
-    // In an order of their own.
+    // In another order.
     for step in 0..7 {
         for (at, row) in rows.iter().enumerate().skip(step).step_by(7) {
             let (value, rank) = (row.get("value").unwrap(), number(row, "rank"));

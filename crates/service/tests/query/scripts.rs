@@ -1,11 +1,10 @@
-//! The words of query scripts.
+//! The commands of query scripts.
 //!
-//! `container DEFINITION` makes the container anew. `put ITEM…` stores items,
-//! `remove ID KEY` removes one. `query TEXT [key=JSON] [parameters=JSON]` shows all
-//! rows and how they were found: without ORDER BY they are sorted here, as they have
-//! no order. `begin TEXT max=N [approach=scan]` shows the first page and `next` the
-//! ones behind it, with `split`, `merge`, `reopen` and `put` in between. `advance
-//! SECONDS` changes the time.
+//! `container DEFINITION` recreates the container. `put ITEM…` stores items, `remove ID
+//! KEY` removes one. `query TEXT [key=JSON] [parameters=JSON]` shows all rows and the
+//! access path: without ORDER BY they are sorted here, as they have no order. `begin TEXT
+//! max=N [approach=scan]` shows the first page and `next` the following ones, with `split`,
+//! `merge`, `reopen` and `put` in between. `advance SECONDS` changes the time.
 //!
 //! `@x*N@` stands for N times `x`. Update with `UPDATE_GOLDENFILES=1`.
 
@@ -122,7 +121,7 @@ fn next<'a>(args: &mut ArgumentConsumer<'a>) -> Result<&'a str, Box<dyn Error>> 
     Ok(args.next_pos().ok_or("there is something missing")?)
 }
 
-/// A row as people read it: system properties depend on the number of partitions.
+/// A row without what depends on the number of partitions.
 pub(crate) fn shown(row: &Value) -> Value {
     match row {
         Value::Object(object) => {
@@ -148,7 +147,7 @@ fn unfolded(text: &str) -> String {
     output
 }
 
-/// Letters in a row that are rather counted than shown.
+/// Repeated letters from which on they are counted instead of shown.
 const RUN_MIN: usize = 20;
 
 /// Writes long runs of a letter as `@x*N@`.

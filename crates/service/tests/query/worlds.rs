@@ -1,5 +1,5 @@
-//! One container in several worlds: 1, 3 and 7 partitions, in memory and on disk. Partitions
-//! in memory are reached through bytes.
+//! One container in several worlds: 1, 3 and 7 partitions, in memory and on disk.
+//! Partitions in memory are reached through serialised bytes.
 
 use std::error::Error;
 
@@ -56,7 +56,7 @@ impl Paged {
 
 type Shown = Result<String, Box<dyn Error>>;
 
-/// Rows, and where to go on.
+/// Rows, and where to continue.
 type Rows = Result<(Vec<Value>, Option<Vec<u8>>), ServiceError>;
 
 impl Worlds {
@@ -83,8 +83,8 @@ impl Worlds {
         self.worlds.iter().try_for_each(|world| act(&world.lab))
     }
 
-    /// Asks in all worlds and all ways. The way to the items is that of the first world:
-    /// partitions choose by what they hold.
+    /// Asks in all worlds and by all approaches. The access path shown is that of the first
+    /// world: partitions choose by what they hold.
     pub(crate) fn query(&self, ask: &Ask) -> Shown {
         let mut shown: Option<(String, String, String)> = None;
         let mut partitions = Vec::new();
@@ -103,7 +103,7 @@ impl Worlds {
         Ok(format!("{rows}by {access}{usage}\nasked {}\n", partitions.join(" ")))
     }
 
-    /// Asks in one world: whatever the way, the rows are those that must be.
+    /// Asks in one world: whatever the approach, the rows are the expected ones.
     fn query_in(&self, world: &World, ask: &Ask) -> Result<(String, Answer), ServiceError> {
         let lab = &world.lab;
         let oracle = Oracle::new(&self.definition, lab.items());
@@ -115,7 +115,7 @@ impl Worlds {
                 let how = format!("{approach:?}, pages of {page}");
                 judge(&verdict, rows).unwrap_or_else(|what| panic!("{}, {how}: {what}", ask.text));
             }
-            // Without a source, each partition that a client asks gives a row.
+            // Without a source, each partition that a client asks returns a row.
             if ask.scope.key.is_none() && ask.text.contains(" FROM ") {
                 world.merge(ask, approach, &verdict);
             }
@@ -177,7 +177,7 @@ impl Worlds {
 }
 
 impl World {
-    /// The next rows, so many at most.
+    /// The next rows, at most `rows_max`.
     fn rows(&self, paged: &Paged, mut rest: Option<Vec<u8>>, rows_max: usize) -> Rows {
         let mut rows = Vec::new();
         loop {
@@ -196,7 +196,7 @@ impl World {
         if self.folder.is_some() { &[PAGE_ALL, 2] } else { &[PAGE_ALL, 7, 2, 1] }
     }
 
-    /// Lets a client merge the rows of all partitions, and go on behind each of them.
+    /// Lets a client merge the rows of all partitions, and resume after each of them.
     fn merge(&self, ask: &Ask, approach: Approach, verdict: &Verdict) {
         let in_memory = self.folder.is_none();
         for page in if in_memory { [PAGE_ALL, 2].as_slice() } else { &[2] } {

@@ -1,4 +1,4 @@
-//! The committer against an engine that a test holds by the hand.
+//! The committer against an engine that a test steps through.
 
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
 
@@ -6,7 +6,7 @@ use runtime::{Runtime, TaskHandle};
 
 use super::*;
 
-/// What the engine is told to do with one commit.
+/// What the engine is to do with one commit.
 #[derive(Debug, PartialEq, Eq)]
 enum Verdict {
     Commit,
@@ -19,7 +19,7 @@ enum Verdict {
 struct GatedEngine {
     begun: SyncSender<Vec<String>>,
     verdicts: Receiver<Verdict>,
-    published: Arc<Mutex<Joined>>,
+    published: Arc<Mutex<MergedBatch>>,
     room: Arc<AtomicUsize>,
 }
 
@@ -31,7 +31,7 @@ impl Engine for GatedEngine {
         Err(StorageError::Full { detail: "not a byte".to_owned() })
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         let show = |(key, value): (&Bytes, &Option<Bytes>)| format!("{key:?}={value:?}");
         self.begun.send(writes.iter().map(show).collect()).expect("the test listens");
         match self.verdicts.recv().expect("the test decides") {
@@ -58,7 +58,7 @@ struct Gate {
     committer: Arc<Committer<GatedEngine>>,
     begun: Receiver<Vec<String>>,
     verdicts: SyncSender<Verdict>,
-    published: Arc<Mutex<Joined>>,
+    published: Arc<Mutex<MergedBatch>>,
     room: Arc<AtomicUsize>,
     thread: TaskHandle,
 }
@@ -67,7 +67,7 @@ impl Gate {
     fn open() -> Gate {
         let (begun_sender, begun) = sync_channel(16);
         let (verdicts, verdict_receiver) = sync_channel(16);
-        let published = Arc::new(Mutex::new(Joined::new()));
+        let published = Arc::new(Mutex::new(MergedBatch::new()));
         let room = Arc::new(AtomicUsize::new(usize::MAX));
         let engine = GatedEngine {
             begun: begun_sender,
@@ -75,14 +75,14 @@ impl Gate {
             published: Arc::clone(&published),
             room: Arc::clone(&room),
         };
-        let committer = Committer::new(engine, Carrier::Thread);
-        let carrier = Arc::clone(&committer);
-        let thread = Runtime::real().tasks.spawn("committer", Box::new(move || carrier.run()));
+        let committer = Committer::new(engine, Leader::Thread);
+        let leader = Arc::clone(&committer);
+        let thread = Runtime::real().tasks.spawn("committer", Box::new(move || leader.run()));
         Gate { committer, begun, verdicts, published, room, thread: thread.unwrap() }
     }
 
-    fn stream(&self) -> CommitterStream<GatedEngine> {
-        CommitterStream::new(&self.committer)
+    fn write_session(&self) -> CommitterSession<GatedEngine> {
+        CommitterSession::new(&self.committer)
     }
 
     fn next_commit(&self) -> Vec<String> {
@@ -103,7 +103,7 @@ fn put(key: &'static str, value: &'static str) -> WriteBatch {
 #[test]
 fn tickets_resolve_only_after_the_engine_published() {
     let gate = Gate::open();
-    let ticket = gate.stream().submit(put("a", "1"));
+    let ticket = gate.write_session().submit(put("a", "1"));
     gate.next_commit();
     assert_eq!(ticket.outcome(), None);
     assert!(gate.published.lock().unwrap().is_empty());
@@ -112,12 +112,12 @@ fn tickets_resolve_only_after_the_engine_published() {
     assert_eq!(gate.published.lock().unwrap().len(), 1);
 }
 
-/// A little room is no good news to those who asked for more.
+/// A little space is no good news for writes that asked for more.
 #[test]
 fn health_asks_for_as_much_as_was_refused() {
     let gate = Gate::open();
     gate.room.store(1, Ordering::Release);
-    assert_eq!(gate.stream().submit(put("key", "value")).wait(), CommitStatus::Full);
+    assert_eq!(gate.write_session().submit(put("key", "value")).wait(), CommitStatus::Full);
     let health = gate.committer.health();
     assert!(matches!(health, Err(StorageError::Full { .. })), "{health:?}");
     gate.room.store(9, Ordering::Release);
@@ -125,9 +125,9 @@ fn health_asks_for_as_much_as_was_refused() {
 }
 
 #[test]
-fn what_gathers_during_a_commit_is_joined_in_order() {
+fn what_gathers_during_a_commit_is_merged_in_order() {
     let gate = Gate::open();
-    let (mut one, mut two) = (gate.stream(), gate.stream());
+    let (mut one, mut two) = (gate.write_session(), gate.write_session());
     let first = one.submit(put("a", "1"));
     assert_eq!(gate.next_commit(), [r#"b"a"=Some(b"1")"#]);
     let mut delete = put("b", "1");
@@ -146,16 +146,16 @@ fn what_gathers_during_a_commit_is_joined_in_order() {
 #[test]
 fn a_failed_commit_is_unknown_and_all_that_follows_is_refused() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
-    let lost = stream.submit(put("a", "1"));
+    let mut session = gate.write_session();
+    let lost = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = stream.submit(put("b", "1"));
-    let elsewhere = gate.stream().submit(put("c", "1"));
+    let later = session.submit(put("b", "1"));
+    let elsewhere = gate.write_session().submit(put("c", "1"));
     gate.decide(Verdict::Fail);
     assert_eq!(lost.wait(), CommitStatus::Unknown);
-    assert_eq!(behind.wait(), CommitStatus::Refused);
+    assert_eq!(later.wait(), CommitStatus::Refused);
     assert_eq!(elsewhere.wait(), CommitStatus::Refused);
-    assert_eq!(gate.stream().submit(put("d", "1")).wait(), CommitStatus::Refused);
+    assert_eq!(gate.write_session().submit(put("d", "1")).wait(), CommitStatus::Refused);
     let error = gate.committer.health().unwrap_err().to_string();
     assert!(error.contains("disk on fire") && error.contains("restart"), "{error}");
     assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
@@ -166,27 +166,27 @@ fn a_failed_commit_is_unknown_and_all_that_follows_is_refused() {
 #[test]
 fn a_panicking_engine_fails_the_store_and_leaves_nobody_waiting() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
-    let lost = stream.submit(put("a", "1"));
+    let mut session = gate.write_session();
+    let lost = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = stream.submit(put("b", "1"));
+    let later = session.submit(put("b", "1"));
     gate.decide(Verdict::Panic);
     assert_eq!(lost.wait(), CommitStatus::Unknown);
-    assert_eq!(behind.wait(), CommitStatus::Refused);
+    assert_eq!(later.wait(), CommitStatus::Refused);
     assert!(gate.thread.join().is_err());
     assert!(matches!(gate.committer.close(), Err(StorageError::Failed { .. })));
 }
 
 #[test]
-fn a_misfit_breaks_what_follows_on_its_stream_and_nothing_else() {
+fn an_invalid_write_breaks_its_session_and_nothing_else() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
-    let first = stream.submit(put("a", "1"));
+    let mut session = gate.write_session();
+    let first = session.submit(put("a", "1"));
     gate.next_commit();
-    let waiting = stream.submit(put("b", "1"));
-    assert_eq!(stream.submit(put("", "1")).wait(), CommitStatus::Refused);
-    assert_eq!(stream.submit(put("c", "1")).wait(), CommitStatus::Refused);
-    let other = gate.stream().submit(put("d", "1"));
+    let waiting = session.submit(put("b", "1"));
+    assert_eq!(session.submit(put("", "1")).wait(), CommitStatus::Refused);
+    assert_eq!(session.submit(put("c", "1")).wait(), CommitStatus::Refused);
+    let other = gate.write_session().submit(put("d", "1"));
     gate.decide(Verdict::Commit);
     assert_eq!(gate.next_commit(), [r#"b"b"=Some(b"1")"#, r#"b"d"=Some(b"1")"#]);
     gate.decide(Verdict::Commit);
@@ -198,16 +198,16 @@ fn a_misfit_breaks_what_follows_on_its_stream_and_nothing_else() {
 #[test]
 fn closing_waits_for_what_was_submitted() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
-    let ticket = stream.submit(put("a", "1"));
+    let mut session = gate.write_session();
+    let ticket = session.submit(put("a", "1"));
     gate.next_commit();
-    let behind = stream.submit(put("b", "1"));
+    let later = session.submit(put("b", "1"));
     gate.decide(Verdict::Commit);
     gate.decide(Verdict::Commit);
     gate.committer.close().unwrap();
     assert_eq!(ticket.outcome(), Some(CommitStatus::Durable));
-    assert_eq!(behind.outcome(), Some(CommitStatus::Durable));
-    assert_eq!(stream.submit(put("c", "1")).wait(), CommitStatus::Refused);
+    assert_eq!(later.outcome(), Some(CommitStatus::Durable));
+    assert_eq!(session.submit(put("c", "1")).wait(), CommitStatus::Refused);
     gate.committer.close().unwrap();
     assert_eq!(gate.thread.join(), Ok(()));
 }
@@ -215,19 +215,19 @@ fn closing_waits_for_what_was_submitted() {
 #[test]
 fn a_full_queue_makes_submitters_wait_until_there_is_room() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
+    let mut session = gate.write_session();
     let big = || {
         let mut batch = WriteBatch::new();
         batch.put("big", vec![0; QUEUE_BYTES_MAX]);
         batch
     };
-    let first = stream.submit(big());
+    let first = session.submit(big());
     gate.next_commit();
-    let second = stream.submit(big());
+    let second = session.submit(big());
     let blocked = {
-        let mut stream = gate.stream();
+        let mut session = gate.write_session();
         let submit =
-            Box::new(move || assert_eq!(stream.submit(big()).wait(), CommitStatus::Durable));
+            Box::new(move || assert_eq!(session.submit(big()).wait(), CommitStatus::Durable));
         Runtime::real().tasks.spawn("blocked", submit).unwrap()
     };
     assert_eq!(gate.committer.counters().batches_submitted, 2);
@@ -242,10 +242,10 @@ fn a_full_queue_makes_submitters_wait_until_there_is_room() {
 #[test]
 fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
     let gate = Gate::open();
-    let mut stream = gate.stream();
-    let first = stream.submit(put("a", "1"));
+    let mut session = gate.write_session();
+    let first = session.submit(put("a", "1"));
     gate.next_commit();
-    let barrier = stream.submit(WriteBatch::new());
+    let barrier = session.submit(WriteBatch::new());
     assert_eq!(barrier.outcome(), None);
     gate.decide(Verdict::Commit);
     assert_eq!(barrier.wait(), CommitStatus::Durable);
@@ -254,14 +254,14 @@ fn an_empty_batch_waits_for_those_before_it_and_costs_no_commit() {
 }
 
 #[test]
-fn without_room_a_stream_breaks_and_the_store_goes_on() {
+fn without_room_a_session_breaks_and_the_store_goes_on() {
     let gate = Gate::open();
-    let (mut first, mut second) = (gate.stream(), gate.stream());
+    let (mut first, mut second) = (gate.write_session(), gate.write_session());
     let held = first.submit(put("held", "1"));
     gate.next_commit();
     // All of these wait in one group while the first is being committed.
     let refused = first.submit(put("refused", "1"));
-    let behind = first.submit(put("behind", "1").for_relief(true));
+    let later = first.submit(put("later", "1").for_relief(true));
     let other = second.submit(put("other", "1").for_relief(true));
     gate.room.store(0, Ordering::Release);
     gate.verdicts.send(Verdict::Commit).unwrap();
@@ -269,17 +269,17 @@ fn without_room_a_stream_breaks_and_the_store_goes_on() {
     gate.verdicts.send(Verdict::Commit).unwrap();
     assert_eq!(held.wait(), CommitStatus::Durable);
     assert_eq!(refused.wait(), CommitStatus::Full);
-    assert_eq!(behind.wait(), CommitStatus::Full, "it rests on what was refused");
+    assert_eq!(later.wait(), CommitStatus::Full, "it rests on what was refused");
     assert_eq!(other.wait(), CommitStatus::Durable);
     assert!(matches!(gate.committer.health(), Err(StorageError::Full { .. })));
     assert_eq!(
         first.submit(put("late", "1")).wait(),
         CommitStatus::Full,
-        "the stream stays broken"
+        "the session stays broken"
     );
     gate.room.store(usize::MAX, Ordering::Release);
     gate.committer.health().unwrap();
-    let again = gate.stream().submit(put("again", "1"));
+    let again = gate.write_session().submit(put("again", "1"));
     gate.next_commit();
     gate.verdicts.send(Verdict::Commit).unwrap();
     assert_eq!(again.wait(), CommitStatus::Durable);

@@ -1,7 +1,7 @@
 //! Reading fields from bytes that may be damaged.
 
-/// A position in foreign bytes. Every read either fits or says no; nothing here
-/// can panic or allocate more than is there.
+/// A cursor over untrusted bytes. Every read either fits or fails; nothing here can panic
+/// or allocate more than is there.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Reader<'a> {
     bytes: &'a [u8],
@@ -56,7 +56,7 @@ impl<'a> Reader<'a> {
         self.array().map(u128::from_le_bytes)
     }
 
-    /// Text behind a 16-bit length.
+    /// Text with a 16-bit length prefix.
     pub(crate) fn text(&mut self) -> Option<&'a str> {
         let len = self.u16()?;
         str::from_utf8(self.take(usize::from(len))?).ok()

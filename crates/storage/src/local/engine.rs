@@ -1,4 +1,4 @@
-//! fjall behind the committer: one keyspace, one batch per commit.
+//! fjall below the committer: one keyspace, one batch per commit.
 //!
 //! A batch with a durability set is synced before the engine inserts it into
 //! memory, so nothing becomes readable before it is durable. What the engine does
@@ -23,45 +23,46 @@ use fjall::{
     PersistMode, Readable, Snapshot,
 };
 
+use super::disk_space::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
 use super::inspect::Inspection;
-use super::room::{self, BRAKE_BYTES, FLOOR_BYTES, MERGE_BYTES_MAX, RELIEF_BYTES};
 use super::upkeep::{Upkeep, Watch};
 use super::view::LocalView;
-use super::witness::{Testimony, Witness};
+use super::watermark::{CommitWatermark, WatermarkFile};
 use super::{LocalConfig, files, journal, record};
-use crate::committer::{Engine, Joined};
+use crate::committer::{Engine, MergedBatch};
 use crate::{Durability, KeyRange, StorageError, VerifyReport};
 
 const DATA_NAME: &str = "data";
 
-/// The engine stalls commits without end at four waiting memtables, also when
-/// the thread that would flush them is gone. We stall before it, where that shows.
+/// The engine stalls commits without end at four waiting memtables, even when the thread
+/// that would flush them is gone. We stall before it, where it can be observed.
 const SEALED_MEMTABLES_MAX: usize = 2;
 
 /// The same for runs of small tables, where the engine's limit is 30.
 const SMALL_RUNS_MAX: usize = 24;
 
-/// Runs of small tables from which on there is something to merge, as in the strategy.
+/// Runs of small tables from which on a compaction is due, as in the strategy.
 const SMALL_RUNS_DUE: usize = 4;
 
 /// How long to wait before looking again whether the engine has caught up.
 const STALL_STEP: Duration = Duration::from_millis(2);
 
-/// Steps to wait for a merge that takes the room which is asked for: it gives back more.
-/// Half a minute is some gigabytes; writers wait as they do for a slow disk.
+/// Steps to wait for a running compaction that occupies the space that is asked for: it
+/// gives back more. Half a minute is some gigabytes; writers wait as they do for a slow
+/// disk.
 const MERGE_STEPS_MAX: usize = 15_000;
 
-/// Steps to wait for somebody who is busy with the files otherwise.
+/// Steps to wait for another user of the files.
 const BUSY_STEPS_MAX: usize = 20;
 
-/// Steps to wait for readers before the engine is opened anew: first beside those who
-/// come, then keeping them waiting. Views are short-lived, so this is rarely used up.
+/// Steps to wait for readers before the engine is reopened: first alongside new ones, then
+/// blocking them. Views are short-lived, so this is rarely used up.
 const READERS_STEPS_MAX: usize = 250;
 
-/// Bytes in journals from which on emptying them is worth opening the engine anew.
+/// Bytes in journals from which on emptying them is worth reopening the engine.
 const JOURNALS_BYTES_MIN: u64 = 8 << 20;
 
-/// Bytes written between two looks at how large the tables are, which asks each of them.
+/// Bytes written between two measurements of the tables, each of which asks every table.
 const LOOK_EVERY_BYTES: u64 = 1 << 20;
 
 /// Waits in real time, simulated or not, because the engine's threads live in it.
@@ -95,7 +96,7 @@ pub(super) fn fixed_files(path: &Path) -> Result<Vec<String>, StorageError> {
     Ok(names)
 }
 
-/// Without threads, the engine neither flushes nor merges.
+/// Without threads, the engine neither flushes nor compacts.
 fn builder(path: &Path, config: &LocalConfig, threads: usize) -> DatabaseBuilder<Database> {
     Database::builder(path)
         .cache_size(config.cache_bytes)
@@ -103,13 +104,13 @@ fn builder(path: &Path, config: &LocalConfig, threads: usize) -> DatabaseBuilder
         .worker_threads_unchecked(threads)
 }
 
-/// A strategy by which the engine never merges by itself: at its largest threshold and
+/// A strategy by which the engine never compacts by itself: at its largest threshold and
 /// with tables of a tebibyte, nothing is ever due. `upkeep.rs` says why.
 fn idle() -> Leveled {
     Leveled::default().with_l0_threshold(u8::MAX).with_table_target_size(1 << 40)
 }
 
-/// Opens a copy of the store at `path` to be read and nothing else.
+/// Opens a copy of the store at `path` for reading only.
 pub(super) fn show(
     path: &Path,
     copy: &Path,
@@ -119,7 +120,7 @@ pub(super) fn show(
     let handles = Handles::open_in(path, copy, config, builder(copy, config, 0))?;
     handles.check_commit(commit)?;
     let published = Published::new(path);
-    published.publish(Standing::Open(handles.state()));
+    published.publish(Availability::Open(handles.state()));
     Ok(published)
 }
 
@@ -129,10 +130,10 @@ pub(super) fn show(
 /// usually not there. Tables are compressed from the third level on, where most
 /// of the data is; above, they are rewritten too soon to be worth it.
 ///
-/// What a table is found by, its filter and its index, is megabytes long. In the first
-/// level it stays in memory; below it is cut into blocks of its own, because there a
-/// look into a table would otherwise read all of it, whenever it is not in the cache.
-/// (Pinning does not help: the engine forgets it for these levels when it is opened.)
+/// A table's filter and index are megabytes long. In the first level they stay in memory;
+/// below they are partitioned into blocks, because there a lookup would otherwise read all
+/// of them whenever they are not in the cache. (Pinning does not help: the engine forgets
+/// it for these levels when it is opened.)
 fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
     use CompressionType::{Lz4, None};
     let filter = |rate| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(rate));
@@ -145,15 +146,15 @@ fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
         .data_block_compression_policy(CompressionPolicy::new([None, None, Lz4]))
 }
 
-/// What readers see: the newest state that is durable and whole.
+/// What readers see: the newest durable and complete state.
 pub(super) struct Published {
     pub(super) path: PathBuf,
-    standing: RwLock<Standing>,
+    availability: RwLock<Availability>,
 }
 
-enum Standing {
+enum Availability {
     Open(State),
-    /// The engine could not be opened again yet, for want of room.
+    /// The engine could not be reopened yet, for want of disk space.
     Down,
     Closed,
 }
@@ -164,21 +165,21 @@ struct State {
     snapshot: Option<Snapshot>,
 }
 
-/// The engine of an open store. It runs on as long as there is a handle, so whoever
-/// takes one lets go of it before the store is closed.
+/// The engine of an open store. It runs as long as there is a handle, so a handle must be
+/// dropped before the store is closed.
 #[derive(Clone)]
 pub(super) struct Handles {
     path: PathBuf,
     database: Database,
     data: Keyspace,
     table_bytes: u64,
-    /// Every handle and every view has one, so that they can be counted.
+    /// Held by every handle and every view, so that they can be counted.
     users: Arc<()>,
 }
 
 impl Published {
     pub(super) fn new(path: &Path) -> Published {
-        Published { path: path.to_owned(), standing: RwLock::new(Standing::Closed) }
+        Published { path: path.to_owned(), availability: RwLock::new(Availability::Closed) }
     }
 
     pub(super) fn view(&self) -> Result<LocalView, StorageError> {
@@ -204,59 +205,58 @@ impl Published {
         Ok(VerifyReport { files, ..crate::scan::verify_rows(&view)? })
     }
 
-    /// Shows nothing any more.
+    /// Shows nothing from now on.
     pub(super) fn close(&self) {
-        self.publish(Standing::Closed);
+        self.publish(Availability::Closed);
     }
 
     /// Asks the engine whether one of its threads has failed.
     pub(super) fn check_engine(&self) -> Result<(), StorageError> {
-        // Under the lock: a handle of our own could outlive closing, and the engine
-        // runs on as long as there is a handle.
+        // Under the lock: a handle of our own could outlive closing, and the engine runs as
+        // long as there is a handle.
         self.with(|state| state.handles.check())?
     }
 
     fn with<T>(&self, work: impl FnOnce(&State) -> T) -> Result<T, StorageError> {
-        match &*self.standing.read().unwrap_or_else(PoisonError::into_inner) {
-            Standing::Open(state) => Ok(work(state)),
-            Standing::Down => {
+        match &*self.availability.read().unwrap_or_else(PoisonError::into_inner) {
+            Availability::Open(state) => Ok(work(state)),
+            Availability::Down => {
                 Err(StorageError::Full { detail: "the store could not be opened again".to_owned() })
             }
-            Standing::Closed => Err(StorageError::Closed),
+            Availability::Closed => Err(StorageError::Closed),
         }
     }
 
-    fn publish(&self, standing: Standing) {
+    fn publish(&self, availability: Availability) {
         // The old state is dropped outside the lock: it may be the last handle.
-        let mut slot = self.standing.write().unwrap_or_else(PoisonError::into_inner);
-        let before = std::mem::replace(&mut *slot, standing);
+        let mut slot = self.availability.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *slot, availability);
         drop(slot);
         drop(before);
     }
 
-    /// Waits until nobody but the committer uses the engine, and keeps all others waiting
-    /// from then on. Nothing when that takes too long: somebody may hold a view and wait
-    /// for another one.
-    fn quiet(&self) -> Option<RwLockWriteGuard<'_, Standing>> {
+    /// Waits until only the committer uses the engine, and blocks all others from then on.
+    /// `None` when that takes too long: someone may hold a view and wait for another one.
+    fn quiet(&self) -> Option<RwLockWriteGuard<'_, Availability>> {
         /// The engine's own handle and the published one.
         const OURS: usize = 2;
-        let is_quiet = |standing: &Standing| match standing {
-            Standing::Open(state) => Arc::strong_count(&state.handles.users) <= OURS,
-            Standing::Down | Standing::Closed => true,
+        let is_quiet = |availability: &Availability| match availability {
+            Availability::Open(state) => Arc::strong_count(&state.handles.users) <= OURS,
+            Availability::Down | Availability::Closed => true,
         };
-        let lock = || self.standing.write().unwrap_or_else(PoisonError::into_inner);
+        let lock = || self.availability.write().unwrap_or_else(PoisonError::into_inner);
         for _ in 0..READERS_STEPS_MAX {
-            let standing = lock();
-            if is_quiet(&standing) {
-                return Some(standing);
+            let availability = lock();
+            if is_quiet(&availability) {
+                return Some(availability);
             }
-            drop(standing);
+            drop(availability);
             step();
         }
-        let standing = lock();
+        let availability = lock();
         for _ in 0..READERS_STEPS_MAX {
-            if is_quiet(&standing) {
-                return Some(standing);
+            if is_quiet(&availability) {
+                return Some(availability);
             }
             step();
         }
@@ -284,7 +284,7 @@ impl Handles {
         Handles::open_in(path, path, config, builder)
     }
 
-    /// Opens the engine in `folder`, and speaks of `path`.
+    /// Opens the engine in `folder`, and reports errors for `path`.
     fn open_in(
         path: &Path,
         folder: &Path,
@@ -315,18 +315,18 @@ impl Handles {
     /// The state for views from now on. Called between commits only.
     fn state(&self) -> State {
         let snapshot = self.database.snapshot();
-        // Number 0 means "none" to the engine when it looks for the oldest snapshot:
-        // while one is open, it lets go of what later ones show.
+        // Number 0 means "none" to the engine when it looks for the oldest snapshot: while
+        // one is open, it drops what later ones show.
         let snapshot = (snapshot.seqno() > 0).then_some(snapshot);
         State { handles: self.clone(), snapshot }
     }
 
-    /// Free bytes that the next merge needs, whatever it is.
+    /// Free bytes that the next compaction needs, whichever it is.
     pub(super) fn merge_needs(&self) -> u64 {
         self.data.disk_space().min(MERGE_BYTES_MAX) + BRAKE_BYTES
     }
 
-    /// Makes the merge that is due most. Whether anything changed.
+    /// Runs the compaction that is most due. Returns whether anything changed.
     pub(super) fn merge(&self) -> Result<bool, StorageError> {
         let strategy = Leveled::default().with_table_target_size(self.table_bytes);
         let before = self.data.tree.current_version().id();
@@ -336,13 +336,13 @@ impl Handles {
         Ok(self.data.tree.current_version().id() != before)
     }
 
-    /// Persisting what is persisted already costs next to nothing and is the one call
-    /// that tells of a failed flush or compaction.
+    /// Persisting what is persisted already costs next to nothing and is the one call that
+    /// reports a failed flush or compaction.
     fn check(&self) -> Result<(), StorageError> {
         self.explained(self.database.persist(PersistMode::Buffer))
     }
 
-    /// Turns what is in memory into tables.
+    /// Flushes memtables to tables.
     pub(super) fn flush(&self) -> Result<(), StorageError> {
         self.explained(self.data.rotate_memtable())?;
         while self.data.tree.sealed_memtable_count() > 0 {
@@ -352,7 +352,7 @@ impl Handles {
         Ok(())
     }
 
-    /// Waits until flushes and merges have caught up.
+    /// Waits until flushes and compactions have caught up.
     fn await_upkeep(&self, upkeep: &Upkeep) -> Result<(), StorageError> {
         loop {
             let runs = self.data.tree.l0_run_count();
@@ -366,17 +366,18 @@ impl Handles {
             self.check()?;
             upkeep.check()?;
             let needed = self.merge_needs();
-            if runs > SMALL_RUNS_MAX && !upkeep.is_merging() && upkeep.room.free() < needed {
-                return Err(upkeep.room.full(needed));
+            if runs > SMALL_RUNS_MAX && !upkeep.is_merging() && upkeep.disk.free() < needed {
+                return Err(upkeep.disk.full(needed));
             }
             step();
         }
     }
 
-    /// Drops the tables that hold nothing but keys of `range`. Whether there were any.
+    /// Drops the tables that hold nothing but keys of `range`. Returns whether there were
+    /// any.
     ///
-    /// The table with the commit record is never among them, as no range has the
-    /// reserved keys in it; so the tables go as far as they did.
+    /// The table with the commit record is never among them, as no range contains the
+    /// reserved keys; so the newest commit in the tables stays the same.
     pub(super) fn drop_tables(&self, range: &KeyRange) -> Result<bool, StorageError> {
         let Some((start, end)) = range.visible() else {
             return Ok(false);
@@ -388,7 +389,7 @@ impl Handles {
         });
         drop(version);
         if inside {
-            // What was written about the range first has to be as durable as its end.
+            // What was written about the range before has to be as durable as its drop.
             self.explained(self.database.persist(PersistMode::SyncAll))?;
             let dropped = self.data.tree.drop_range(start..end);
             self.explained(dropped.map_err(fjall::Error::from))?;
@@ -396,7 +397,7 @@ impl Handles {
         Ok(inside)
     }
 
-    /// Merges all tables, without what no view can ask for any more.
+    /// Compacts all tables, dropping what no view can ask for any more.
     pub(super) fn merge_tables(&self) -> Result<(), StorageError> {
         let tracker = &self.database.supervisor.snapshot_tracker;
         let merged = self.data.tree.major_compact(self.table_bytes, tracker.get_seqno_safe_to_gc());
@@ -412,39 +413,39 @@ pub(super) struct LocalEngine {
     published: Arc<Published>,
     upkeep: Arc<Upkeep>,
     open: Option<Handles>,
-    /// Whether the disk was full when the engine wrote to it: it takes nothing more and
-    /// has to be opened anew.
+    /// Whether the disk was full when the engine wrote to it: it takes nothing more and has
+    /// to be reopened.
     stopped: bool,
     commit: u64,
-    witness: Witness,
+    watermark: WatermarkFile,
     config: LocalConfig,
-    /// Bytes of all tables, as of so many bytes ago.
+    /// Bytes of all tables, as last measured.
     tables: u64,
     tables_age: u64,
 }
 
 impl LocalEngine {
-    /// Opens the engine and holds it to what the inspection found.
+    /// Opens the engine and checks it against what the inspection found.
     pub(super) fn open(
         published: &Arc<Published>,
         upkeep: &Arc<Upkeep>,
         commit: u64,
-        mut witness: Witness,
+        mut watermark: WatermarkFile,
         config: LocalConfig,
     ) -> Result<LocalEngine, StorageError> {
-        if upkeep.room.free() < RELIEF_BYTES {
-            upkeep.room.give_up_reserve();
+        if upkeep.disk.free() < RELIEF_BYTES {
+            upkeep.disk.give_up_reserve();
         }
         let handles = Handles::open(&published.path, &config, upkeep)?;
         handles.check_commit(commit)?;
-        witness.start_from(commit)?;
+        watermark.start_from(commit)?;
         let engine = LocalEngine {
             published: Arc::clone(published),
             upkeep: Arc::clone(upkeep),
             open: Some(handles),
             stopped: false,
             commit,
-            witness,
+            watermark,
             config,
             tables: 0,
             tables_age: u64::MAX,
@@ -459,11 +460,11 @@ impl LocalEngine {
 
     /// Takes the snapshot that views get from now on. Called between commits only.
     fn publish(&self) -> Result<(), StorageError> {
-        self.published.publish(Standing::Open(self.handles()?.state()));
+        self.published.publish(Availability::Open(self.handles()?.state()));
         Ok(())
     }
 
-    fn write(&self, writes: &Joined, commit: u64) -> Result<(), StorageError> {
+    fn write(&self, writes: &MergedBatch, commit: u64) -> Result<(), StorageError> {
         let Handles { database, data, .. } = self.handles()?;
         let mut batch = database.batch().durability(Some(match self.config.durability {
             Durability::Full => PersistMode::SyncData,
@@ -479,8 +480,8 @@ impl LocalEngine {
         batch.commit().map_err(|error| explain(&self.published.path, error))
     }
 
-    /// Free bytes without which nothing more is written: room for all that is in memory to
-    /// become tables, and for these to be merged.
+    /// Free bytes without which nothing more is written: space for all memtables to be
+    /// flushed, and for the tables to be compacted.
     fn needs(&mut self, relief: bool) -> Result<u64, StorageError> {
         if relief {
             return Ok(RELIEF_BYTES);
@@ -494,38 +495,38 @@ impl LocalEngine {
         Ok(merge + handles.database.write_buffer_size() + FLOOR_BYTES)
     }
 
-    /// Looks for so many free bytes beyond what is needed anyway, and makes room where
+    /// Checks for `bytes` free bytes beyond what is needed anyway, and frees space where
     /// that is possible.
     fn find_room(&mut self, bytes: u64, relief: bool) -> Result<(), StorageError> {
         let (mut steps, mut busy, mut tried) = (0, 0, false);
         loop {
-            let (free, needed) = (self.upkeep.room.free(), self.needs(relief)? + bytes);
+            let (free, needed) = (self.upkeep.disk.free(), self.needs(relief)? + bytes);
             if free >= needed {
                 if !relief {
-                    self.upkeep.room.restore_reserve(free - needed);
+                    self.upkeep.disk.restore_reserve(free - needed);
                 }
                 return Ok(());
             }
             self.tables_age = u64::MAX;
             if steps == 0 {
-                // What was flushed since the last commit may be due, and nobody has said so.
+                // What was flushed since the last commit may make a compaction due.
                 self.upkeep.want_merge();
             }
             if self.may_give_back()? && steps < MERGE_STEPS_MAX {
                 steps += 1;
                 step();
             } else if !tried && self.is_worth_reopening()? {
-                // Who is busy with the files is so for a moment, unless it waits for us.
+                // Other users of the files are brief, unless they wait for us.
                 busy += 1;
                 tried = self.reopen()? || busy > BUSY_STEPS_MAX;
                 step();
-            } else if !(relief && self.upkeep.room.give_up_reserve()) {
-                return Err(self.upkeep.room.full(needed));
+            } else if !(relief && self.upkeep.disk.give_up_reserve()) {
+                return Err(self.upkeep.disk.full(needed));
             }
         }
     }
 
-    /// Whether flushes and merges that are under way may still give room back. An engine
+    /// Whether flushes and compactions in progress may still give space back. An engine
     /// that has failed finishes none.
     fn may_give_back(&self) -> Result<bool, StorageError> {
         let handles = self.handles()?;
@@ -533,28 +534,28 @@ impl LocalEngine {
         Ok(flushing || self.upkeep.may_give_back())
     }
 
-    /// Makes room for a merge of everything, as far as that is possible.
+    /// Frees space for a full compaction, as far as that is possible.
     pub(super) fn make_room(&mut self) -> Result<(), StorageError> {
         self.recover(true)?;
-        if self.upkeep.room.free() < self.handles()?.merge_needs() && self.is_worth_reopening()? {
+        if self.upkeep.disk.free() < self.handles()?.merge_needs() && self.is_worth_reopening()? {
             self.reopen()?;
         }
-        if self.upkeep.room.free() < self.handles()?.merge_needs() {
-            self.upkeep.room.give_up_reserve();
+        if self.upkeep.disk.free() < self.handles()?.merge_needs() {
+            self.upkeep.disk.give_up_reserve();
         }
         Ok(())
     }
 
-    /// Whether opening the engine anew would give space back: it never shortens its
-    /// journal, and does not remove what a broken merge leaves.
+    /// Whether reopening the engine would give space back: it never shortens its journal,
+    /// and does not remove the leftovers of an aborted compaction.
     fn is_worth_reopening(&self) -> Result<bool, StorageError> {
         let journals = journal::list(&self.published.path)?;
         let sizes = journals.iter().filter_map(|journal| std::fs::metadata(&journal.path).ok());
-        let bytes: u64 = sizes.map(|found| room::allocated(&found)).sum();
+        let bytes: u64 = sizes.map(|found| disk_space::allocated(&found)).sum();
         Ok(bytes >= JOURNALS_BYTES_MIN || self.upkeep.has_leftovers())
     }
 
-    /// Opens an engine anew that has stopped, once there is room.
+    /// Reopens an engine that has stopped, once there is space.
     fn recover(&mut self, relief: bool) -> Result<(), StorageError> {
         if !self.stopped && self.open.is_some() {
             return Ok(());
@@ -563,21 +564,22 @@ impl LocalEngine {
             return Err(StorageError::Closed);
         }
         let needed = FLOOR_BYTES;
-        if self.upkeep.room.free() < needed && relief {
-            self.upkeep.room.give_up_reserve();
+        if self.upkeep.disk.free() < needed && relief {
+            self.upkeep.disk.give_up_reserve();
         }
-        if self.upkeep.room.free() < needed {
-            return Err(self.upkeep.room.full(needed));
+        if self.upkeep.disk.free() < needed {
+            return Err(self.upkeep.disk.full(needed));
         }
         if self.reopen()? {
-            tracing::info!(commit = self.commit, "the store was opened anew");
+            tracing::info!(commit = self.commit, "the engine was reopened");
             return Ok(());
         }
         Err(StorageError::Full { detail: "the store is being rewritten".to_owned() })
     }
 
-    /// Closes the engine and opens it again, as a restart would. Whether it was possible:
-    /// not while somebody rewrites files. Who reads for long makes it fail for now.
+    /// Closes the engine and opens it again, as a restart would. Returns whether it was
+    /// possible: not while files are being rewritten. A long-running reader makes it fail
+    /// for now.
     fn reopen(&mut self) -> Result<bool, StorageError> {
         let (upkeep, published) = (Arc::clone(&self.upkeep), Arc::clone(&self.published));
         let Some(_alone) = upkeep.try_alone() else { return Ok(false) };
@@ -585,19 +587,19 @@ impl LocalEngine {
             let flushed = self.handles()?.flush();
             self.classify(flushed)?;
         }
-        let Some(mut standing) = published.quiet() else {
+        let Some(mut availability) = published.quiet() else {
             return Err(StorageError::Full { detail: "the store is being read".to_owned() });
         };
-        // From here on there is no way back: what fails is tried again by the next one.
+        // From here on there is no return: what fails is tried again by the next call.
         self.stopped = true;
         self.open = None;
-        *standing = Standing::Down;
-        let inspection = Inspection::of(&published.path)?.without_commits_behind(self.commit)?;
-        inspection.check_witness(Testimony::load(&published.path)?)?;
+        *availability = Availability::Down;
+        let inspection = Inspection::of(&published.path)?.without_commits_after(self.commit)?;
+        inspection.check_watermark(CommitWatermark::load(&published.path)?)?;
         inspection.tidy()?;
         let handles = Handles::open(&published.path, &self.config, &upkeep)?;
         handles.check_commit(self.commit)?;
-        *standing = Standing::Open(handles.state());
+        *availability = Availability::Open(handles.state());
         self.open = Some(handles);
         self.stopped = false;
         self.tables_age = u64::MAX;
@@ -606,15 +608,15 @@ impl LocalEngine {
         Ok(true)
     }
 
-    /// Tells a failure that room would have prevented from others. The engine does not
-    /// say why one of its threads has failed, but then the disk is full still: what could
-    /// not be finished lies there until the engine is opened anew.
+    /// Distinguishes a failure that more space would have prevented from others. The engine
+    /// does not say why one of its threads has failed, but then the disk is still full:
+    /// what could not be finished stays there until the engine is reopened.
     fn classify<T>(&mut self, result: Result<T, StorageError>) -> Result<T, StorageError> {
         let full = match &result {
             Err(StorageError::Full { .. }) => true,
             Err(StorageError::Failed { .. }) => {
                 let needed = self.needs(false)?;
-                self.upkeep.room.free() < needed
+                self.upkeep.disk.free() < needed
             }
             Ok(_) | Err(_) => false,
         };
@@ -651,7 +653,7 @@ impl Engine for LocalEngine {
         Ok(())
     }
 
-    fn commit(&mut self, writes: &Joined) -> Result<(), StorageError> {
+    fn commit(&mut self, writes: &MergedBatch) -> Result<(), StorageError> {
         if self.stopped {
             return Err(StorageError::Full { detail: "the store waits for room".to_owned() });
         }
@@ -662,8 +664,8 @@ impl Engine for LocalEngine {
         self.classify(written)?;
         self.commit = commit;
         self.publish()?;
-        let testified = self.witness.testify(commit);
-        self.classify(testified)
+        let advanced = self.watermark.advance(commit);
+        self.classify(advanced)
     }
 
     fn syncs_per_commit(&self) -> u64 {
@@ -673,19 +675,19 @@ impl Engine for LocalEngine {
         }
     }
 
-    /// Leaves a folder that opens without replaying anything, unless there is no room for
-    /// that: then all is in the journal.
+    /// Leaves a folder that opens without a replay, unless there is no space for that: then
+    /// everything is in the journal.
     fn close(&mut self) -> Result<(), StorageError> {
         let flushed = match self.handles() {
             Ok(handles) if !self.stopped => handles.flush(),
             Ok(_) | Err(_) => Ok(()),
         };
         let flushed = self.classify(flushed);
-        self.published.publish(Standing::Closed);
+        self.published.publish(Availability::Closed);
         self.open = None;
         if self.stopped {
             tracing::warn!("closed without tidying up: no space left on device");
-            return self.witness.sync();
+            return self.watermark.sync();
         }
         flushed?;
         let inspection = Inspection::of(&self.published.path)?;
@@ -695,7 +697,7 @@ impl Engine for LocalEngine {
             return Err(damaged(&self.published.path, detail));
         }
         inspection.tidy()?;
-        self.witness.end_with(self.commit)
+        self.watermark.end_with(self.commit)
     }
 }
 
@@ -716,7 +718,8 @@ fn last_commit(path: &Path, database: &Database, data: &Keyspace) -> Result<u64,
     }
 }
 
-/// The engine's lock file is empty, so a lost one is as good as new. Ours is held.
+/// The engine's lock file is empty, so a missing one can be recreated. Our own lock is
+/// held.
 fn restore_engine_lock(path: &Path) -> Result<(), StorageError> {
     let lock = path.join("lock");
     let opened = std::fs::OpenOptions::new().create(true).append(true).open(&lock);
@@ -727,7 +730,7 @@ fn damaged(path: &Path, detail: String) -> StorageError {
     StorageError::Damaged { path: path.to_owned(), detail }
 }
 
-/// The engine's errors by what to do about them.
+/// The engine's errors by remedy.
 pub(super) fn explain(path: &Path, error: fjall::Error) -> StorageError {
     use fjall::Error::{Io, Locked, Poisoned, Storage};
     if let Io(source) | Storage(fjall::LsmError::Io(source)) = error {
@@ -743,7 +746,7 @@ pub(super) fn explain(path: &Path, error: fjall::Error) -> StorageError {
     damaged(path, error.to_string())
 }
 
-/// A file that is missing or too short is damage, not a mood of the system.
+/// A file that is missing or too short is damage, not a transient error.
 fn explain_io(path: &Path, source: std::io::Error) -> StorageError {
     use std::io::ErrorKind::{InvalidData, NotFound, UnexpectedEof};
     if matches!(source.kind(), InvalidData | NotFound | UnexpectedEof) {

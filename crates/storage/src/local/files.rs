@@ -1,4 +1,4 @@
-//! Files and folders, with errors that say what was being done.
+//! Files and folders, with errors that name the operation.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Write};
@@ -10,12 +10,12 @@ pub(crate) fn read(path: &Path) -> Result<Vec<u8>, StorageError> {
     fs::read(path).map_err(|source| during("read", path, source))
 }
 
-/// Writes a file that is there either whole or not at all, also after a power cut.
+/// Writes a file atomically: after a power cut it is there completely or not at all.
 pub(crate) fn write_whole(path: &Path, bytes: &[u8]) -> Result<(), StorageError> {
     write_whole_by(path, |file| file.write_all(bytes))
 }
 
-/// The same for a file that `write` puts together.
+/// The same for a file whose content `write` produces.
 pub(super) fn write_whole_by(
     path: &Path,
     write: impl FnOnce(&mut File) -> io::Result<()>,
@@ -60,8 +60,8 @@ pub(crate) fn truncate(path: &Path, len: u64) -> Result<(), StorageError> {
     .map_err(|source| during("truncate", path, source))
 }
 
-/// The names in a folder, sorted, with whether each is a folder itself. Names
-/// that are not text are left out: neither the engine nor we write such.
+/// The names in a folder, sorted, with whether each is a folder itself. Names that are not
+/// text are skipped: neither the engine nor we write such.
 pub(crate) fn list(folder: &Path) -> Result<Vec<(String, bool)>, StorageError> {
     let entries = fs::read_dir(folder).and_then(|entries| {
         entries

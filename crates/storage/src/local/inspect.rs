@@ -1,21 +1,20 @@
 //! Everything that is checked before the engine may touch a folder.
 //!
-//! The engine repairs as it opens: it cuts journals at the first bytes that it
-//! cannot read, and deletes keyspaces, lists and tables that nothing refers to.
-//! On a damaged folder that turns damage into loss. So what can be known is found
-//! out first, on files opened for reading only, and a folder that does not add up
-//! is refused as it was found.
+//! The engine repairs as it opens: it cuts journals at the first unreadable byte, and
+//! deletes keyspaces, lists and tables that nothing refers to. On a damaged folder that
+//! turns damage into loss. So everything is inspected first, on files opened for reading
+//! only, and an inconsistent folder is refused as it was found.
 
 use std::path::{Path, PathBuf};
 
 use super::journal::{Journal, JournalBatch, Scan, Tail};
 use super::tables::{self, Reach};
-use super::witness::Testimony;
+use super::watermark::CommitWatermark;
 use super::{files, journal};
 use crate::StorageError;
 
-/// Sequence numbers stay below this. The engine stops working at 2^63, and
-/// nobody gets here by counting: a number above it is damage.
+/// Sequence numbers stay below this. The engine stops working at 2^63, which no amount of
+/// writing reaches: a number above this is damage.
 pub(super) const SEQUENCE_MAX: u64 = 1 << 62;
 
 /// What a closed folder holds.
@@ -62,10 +61,10 @@ impl Inspection {
         })
     }
 
-    /// Takes back a commit that failed in a way that left open whether it was written. As
-    /// long as the process goes on nobody was told that it was, and others have worked on
-    /// without it: it must not come to light.
-    pub(super) fn without_commits_behind(self, commit: u64) -> Result<Inspection, StorageError> {
+    /// Removes a commit whose failure left open whether it was written. While the process
+    /// lives it was acknowledged to no one, and others have continued without it: it must
+    /// not reappear.
+    pub(super) fn without_commits_after(self, commit: u64) -> Result<Inspection, StorageError> {
         match &self.newest {
             Some((path, start)) if self.commit == commit + 1 && !self.settled => {
                 files::truncate(path, *start)?;
@@ -75,25 +74,27 @@ impl Inspection {
         }
     }
 
-    /// Compares with the highest commit that anyone was told is durable.
-    pub(super) fn check_witness(&self, testimony: Option<Testimony>) -> Result<(), StorageError> {
-        let detail = match testimony {
-            Some(witness) if witness.commit <= self.commit => return Ok(()),
-            Some(witness) => format!(
+    /// Compares with the highest commit that was acknowledged.
+    pub(super) fn check_watermark(
+        &self,
+        watermark: Option<CommitWatermark>,
+    ) -> Result<(), StorageError> {
+        let detail = match watermark {
+            Some(watermark) if watermark.commit <= self.commit => return Ok(()),
+            Some(watermark) => format!(
                 "commit {} was acknowledged but only commit {} was found, so acknowledged writes \
                  are lost",
-                witness.commit, self.commit
+                watermark.commit, self.commit
             ),
-            None => "the file WITNESS is missing or cannot be read, so nobody can tell whether \
+            None => "the file WITNESS is missing or cannot be read, so it is unknown whether \
                      acknowledged writes are missing"
                 .to_owned(),
         };
         Err(StorageError::Damaged { path: self.folder.clone(), detail })
     }
 
-    /// Takes away what was never acknowledged or is no longer needed, so that the
-    /// engine finds nothing to repair and little to replay. Only to be called
-    /// once the witness agrees.
+    /// Removes what was never acknowledged or is no longer needed, so that the engine finds
+    /// nothing to repair and little to replay. Only to be called once the watermark agrees.
     pub(super) fn tidy(&self) -> Result<(), StorageError> {
         if self.settled {
             return self.empty_journals();
@@ -135,8 +136,9 @@ impl Chain<'_> {
         Chain { folder, reach, last: None, torn: None }
     }
 
-    /// The engine removes journals that are in the tables, and a power cut may bring back
-    /// any of them: one is not missing when all that came before it is in the tables.
+    /// The engine removes journals whose content is in the tables, and a power cut may
+    /// bring back any of them: one is not missing when all that came before it is in the
+    /// tables.
     fn skip_to(&mut self, journal: &Journal) -> Result<(), StorageError> {
         if self.last.is_some_and(|last| last.commit > self.reach.commit) {
             return Err(self.damaged(format!("the journal before {} is missing", journal.id)));
@@ -168,7 +170,7 @@ impl Chain<'_> {
             Some(last) => batch.commit == last.commit + 1 && batch.sequence > last.sequence,
             None => batch.commit >= 1 && batch.commit <= self.reach.commit + 1,
         };
-        // The engine leaves out of the replay what seems to be in the tables.
+        // The engine skips in its replay what seems to be in the tables.
         let replays = batch.sequence > self.reach.sequence || self.reach.commit == 0;
         let is_new = batch.commit > self.reach.commit;
         if !follows || replays != is_new || batch.sequence >= SEQUENCE_MAX {
@@ -184,8 +186,8 @@ impl Chain<'_> {
     }
 }
 
-/// The engine panics over a folder name that is no number, and deletes keyspaces
-/// that it does not expect.
+/// The engine panics on a folder name that is no number, and deletes keyspaces that it does
+/// not expect.
 pub(super) fn check_shape(folder: &Path) -> Result<(), StorageError> {
     let keyspaces = files::list(&folder.join("keyspaces")).unwrap_or_default();
     let folders = keyspaces.iter().filter(|(_, is_folder)| *is_folder).map(|(name, _)| name);

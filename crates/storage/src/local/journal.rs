@@ -1,10 +1,10 @@
 //! Reading the engine's journals without touching them.
 //!
-//! The engine's own recovery stops at the first bytes it cannot read, cuts the
-//! file there and carries on, and it trusts two fields that no checksum covers
-//! (item count and sequence number). So the journals are read here first, while
-//! they are still whole: every batch is one of ours and carries its commit
-//! number, which makes a missing, repeated or reordered batch visible.
+//! The engine's own recovery stops at the first unreadable byte, cuts the file there and
+//! carries on, and it trusts two fields that no checksum covers (item count and sequence
+//! number). So the journals are read here first, while they are still intact: every batch
+//! is one of ours and carries its commit number, which makes a missing, repeated or
+//! reordered batch visible.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -29,7 +29,7 @@ pub(super) struct JournalBatch {
     pub(super) sequence: u64,
 }
 
-/// What comes behind the last intact batch.
+/// What follows the last intact batch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Tail {
     /// Nothing, or the zeros of preallocated space.
@@ -70,7 +70,7 @@ pub(super) fn list(folder: &Path) -> Result<Vec<Journal>, StorageError> {
     Ok(journals)
 }
 
-/// All intact batches of a journal, also those behind holes.
+/// All intact batches of a journal, including those after holes.
 pub(super) fn find_batches(path: &Path) -> Result<Vec<Placed>, StorageError> {
     let bytes = read_without_zeros(path).map_err(|source| files::during("read", path, source))?;
     Ok(find_in(&bytes))
@@ -86,15 +86,15 @@ fn find_in(bytes: &[u8]) -> Vec<Placed> {
                 found.push(Placed { batch, range: at as u64..(at + len) as u64 });
                 len
             }
-            // No document can pass for a batch: a batch has the key of the commit record
-            // in it, which is not UTF-8.
+            // No document can be taken for a batch: a batch contains the key of the commit
+            // record, which is not UTF-8.
             None => 1 + rest.iter().skip(1).take_while(|byte| **byte != START).count(),
         };
     }
     found
 }
 
-/// Copies a journal as far as there is something in it.
+/// Copies a journal up to its last used byte.
 pub(super) fn copy(from: &Path, to: &Path) -> Result<(), StorageError> {
     let bytes = read_without_zeros(from).map_err(|source| files::during("read", from, source))?;
     std::fs::write(to, bytes).map_err(|source| files::during("write", to, source))
@@ -126,8 +126,8 @@ fn classify(rest: Reader<'_>, last: u64) -> Tail {
     if rest.chunks(ZEROS.len()).all(is_zero) {
         return Tail::Clean;
     }
-    // The batch right behind the last one may be the torn one; any later number
-    // means that the torn one had been finished.
+    // The batch right after the last one may be the torn one; any later number means that
+    // the torn one had been finished.
     let later = (1..rest.len()).filter(|&at| rest.get(at) == Some(&START)).any(|at| {
         let mut reader = Reader::new(rest.get(at..).unwrap_or_default());
         read_batch(&mut reader).is_some_and(|batch| batch.commit > last + 1)
@@ -140,7 +140,7 @@ const ITEM: u8 = 2;
 const END: u8 = 3;
 const TRAILER: &[u8] = b"FJL\x03";
 
-/// Reads one batch, or nothing when it is not whole, not intact or not ours.
+/// Reads one batch, or `None` when it is incomplete, damaged or not ours.
 fn read_batch(reader: &mut Reader<'_>) -> Option<JournalBatch> {
     reader.expect(&[START])?;
     let count = reader.u32()?;
@@ -172,7 +172,7 @@ fn read_item(reader: &mut Reader<'_>) -> Option<Option<u64>> {
     Some(if is_record { Some(record::decode(value)?) } else { None })
 }
 
-/// Compared with as a whole, which is far quicker than looking at every byte.
+/// Compared as a block, which is far quicker than looking at every byte.
 static ZEROS: [u8; 64 << 10] = [0; 64 << 10];
 
 fn is_zero(piece: &[u8]) -> bool {

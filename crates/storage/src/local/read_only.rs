@@ -1,11 +1,11 @@
-//! A store that is read and never written: not a byte, a name or a time of its folder
+//! A store that is read and never written: not a byte, a name or a timestamp of its folder
 //! changes.
 //!
-//! The engine repairs, empties and deletes as it opens, so it is given a folder of its
-//! own in the system's temporary folder: journals and lists of tables are copied there,
-//! which are small, and the tables, which never change, are linked to. It has no threads
-//! there that could flush or compact. The original is locked as by any other handle, for
-//! reading it while a server writes to it would show damage that is none.
+//! The engine repairs, empties and deletes as it opens, so it is given a folder of its own
+//! in the system's temporary folder: journals and lists of tables, which are small, are
+//! copied there, and the tables, which never change, are hard-linked. It has no threads
+//! there that could flush or compact. The original is locked as by any other handle,
+//! because reading it while a server writes to it would show damage where there is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -15,15 +15,15 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use super::engine::{self, Published};
 use super::format::{self, Format};
 use super::recover::Recovery;
-use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, witness};
+use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, watermark};
 use crate::{
-    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Stream, Ticket, VerifyReport,
-    View, WriteBatch,
+    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Ticket, VerifyReport, View,
+    WriteBatch, WriteSession,
 };
 
-/// Opens an existing store for reading, also one in a folder that cannot be written to.
-/// What was written last may still be in journals: as much memory is needed as they have
-/// bytes, and as much room in the temporary folder.
+/// Opens an existing store for reading, even one in a folder that cannot be written to. The
+/// latest writes may still be in journals: as much memory is needed as they have bytes, and
+/// as much space in the temporary folder.
 ///
 /// # Errors
 /// As those of [`open`](super::open).
@@ -39,8 +39,8 @@ pub fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StorageError> {
     Ok(Arc::new(ReadOnlyStore { path, published, loss, _copy: copy, _lock: lock }))
 }
 
-/// Looks at the original before anything is copied, so that damage is told of it and not
-/// of the copy.
+/// Inspects the original before anything is copied, so that damage is reported for it and
+/// not for the copy.
 fn check(path: &Path) -> Result<(), StorageError> {
     Recovery::of(path, false).map(drop)
 }
@@ -51,7 +51,7 @@ struct Copy {
     folder: PathBuf,
 }
 
-/// Tells the copies of one process apart.
+/// Distinguishes the copies of one process.
 static COPIES: AtomicU64 = AtomicU64::new(0);
 
 impl Copy {
@@ -59,7 +59,7 @@ impl Copy {
         let number = COPIES.fetch_add(1, Ordering::Relaxed);
         let name = format!("orrery-read-only-{}-{number}", std::process::id());
         let folder = std::env::temp_dir().join(name);
-        // What stands there by this name is not ours: never follow or fill it.
+        // A file of this name is not ours: never follow or fill it.
         private_folder(&folder)?;
         let copy = Copy { folder };
         copy.fill(store)?;
@@ -68,7 +68,7 @@ impl Copy {
 
     fn fill(&self, store: &Path) -> Result<(), StorageError> {
         let Copy { folder } = self;
-        for name in [format::FILE, witness::FILE, "version"] {
+        for name in [format::FILE, watermark::FILE, "version"] {
             copy_file(&store.join(name), &folder.join(name))?;
         }
         for journal in journal::list(store)? {
@@ -100,7 +100,7 @@ impl Drop for Copy {
     }
 }
 
-/// Data of users goes there: for nobody else to look at.
+/// Data of users goes there, so it is readable by the owner alone.
 fn private_folder(folder: &Path) -> Result<(), StorageError> {
     let mut builder = fs::DirBuilder::new();
     #[cfg(unix)]
@@ -108,7 +108,7 @@ fn private_folder(folder: &Path) -> Result<(), StorageError> {
     builder.create(folder).map_err(|source| files::during("create", folder, source))
 }
 
-/// The bytes alone: the copy of a file that cannot be written to can be.
+/// Content only: the copy of a read-only file must be writable.
 fn copy_file(from: &Path, to: &Path) -> Result<(), StorageError> {
     let bytes = files::read(from)?;
     fs::write(to, bytes).map_err(|source| files::during("write", to, source))
@@ -120,7 +120,7 @@ fn link(from: &Path, to: &Path) -> Result<(), StorageError> {
     linked.map_err(|source| files::during("link to", from, source))
 }
 
-/// Links take special rights elsewhere.
+/// Links require special permissions elsewhere.
 #[cfg(not(unix))]
 fn link(from: &Path, to: &Path) -> Result<(), StorageError> {
     let copied = fs::copy(from, to).map(drop);
@@ -130,7 +130,7 @@ fn link(from: &Path, to: &Path) -> Result<(), StorageError> {
 #[derive(Debug)]
 struct ReadOnlyStore {
     path: PathBuf,
-    // Before the copy, which goes when nobody reads it any more.
+    // Declared before the copy, which is removed when no reader is left.
     published: Published,
     loss: Option<Loss>,
     _copy: Copy,
@@ -138,8 +138,8 @@ struct ReadOnlyStore {
 }
 
 impl Store for ReadOnlyStore {
-    fn stream(&self) -> Box<dyn Stream> {
-        Box::new(RefusingStream)
+    fn write_session(&self) -> Box<dyn WriteSession> {
+        Box::new(RefusingSession)
     }
 
     fn view(&self) -> Result<Box<dyn View>, StorageError> {
@@ -181,11 +181,11 @@ impl Store for ReadOnlyStore {
     }
 }
 
-/// Writes nothing, and says so.
+/// Refuses every batch.
 #[derive(Debug)]
-struct RefusingStream;
+struct RefusingSession;
 
-impl Stream for RefusingStream {
+impl WriteSession for RefusingSession {
     fn submit(&mut self, _batch: WriteBatch) -> Ticket {
         Ticket::resolved(CommitStatus::Refused)
     }

@@ -1,6 +1,6 @@
 //! The commit record: one reserved key that every engine batch writes.
 //!
-//! Its number names the state of the store. It is what the witness testifies to,
+//! Its number names the state of the store. It is what the commit watermark records,
 //! and what makes a hole in the journal visible.
 
 use bytes::Bytes;

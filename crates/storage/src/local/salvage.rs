@@ -1,14 +1,14 @@
-//! What a folder still holds when its journals do not add up, and keeping that.
+//! What can be kept of a folder with inconsistent journals, and keeping it.
 //!
-//! With durability `os` nothing says in which order pages of a journal reached the disk
-//! before the power was cut: there may be holes in it, a sealed journal may be unfinished
-//! while the next one has data, and the witness may know of commits that are nowhere. The
-//! longest unbroken history is what the tables hold, since the engine syncs those itself,
-//! and every commit that follows without a hole, wherever it is. That is a state which
-//! really was. It is written into one new journal, and the others go, before the engine
-//! sees any of it: what it would cut off by itself is decided by luck.
+//! With durability `os` pages of a journal may have reached the disk in any order before
+//! the power was cut: there may be holes, a sealed journal may be unfinished while the next
+//! one has data, and the watermark may name commits that are nowhere. The longest unbroken
+//! history is what the tables hold, since the engine syncs those itself, and every commit
+//! that follows without a hole, wherever it is. That is a state which existed. It is
+//! written into one new journal, and the others are removed, before the engine sees any of
+//! it: what the engine would cut off by itself is decided by luck.
 //!
-//! With full durability the same is done for a person who accepts the loss.
+//! With full durability the same is done when an operator accepts the loss.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -34,7 +34,7 @@ pub(super) struct Salvage {
 }
 
 impl Salvage {
-    /// Looks and changes nothing.
+    /// Reads and changes nothing.
     pub(super) fn of(folder: &Path) -> Result<Salvage, StorageError> {
         inspect::check_shape(folder)?;
         let reach = tables::reach(folder, &folder.join(super::DATA_FOLDER))?;
@@ -59,15 +59,15 @@ impl Salvage {
         Ok(Salvage { folder: folder.to_owned(), commit: last.commit, newest_seen, journals, kept })
     }
 
-    /// Whether holes are only where the tables have everything, and nothing that was seen or
-    /// `acknowledged` is missing: a journal that is not needed any more is emptied, and the
-    /// power may be cut while that happens.
+    /// Whether holes are only where the tables have everything, and nothing that was seen
+    /// or `acknowledged` is missing: a journal that is no longer needed is emptied, and the
+    /// power may be cut meanwhile.
     pub(super) fn is_complete(&self, acknowledged: u64) -> bool {
         self.commit >= acknowledged.max(self.newest_seen)
     }
 
-    /// Leaves one journal with what is kept. Cut short, it can be done again: nothing that
-    /// is kept is removed before it is in its new place.
+    /// Leaves one journal with what is kept. If interrupted, it can be repeated: nothing
+    /// that is kept is removed before it has been copied.
     pub(super) fn perform(&self) -> Result<(), StorageError> {
         let id = self.journals.last().map_or(0, |journal| journal.id);
         let path = self.folder.join(format!("{id}.jnl"));
@@ -78,7 +78,7 @@ impl Salvage {
             std::fs::remove_file(&journal.path)
                 .map_err(|source| files::during("remove", &journal.path, source))?;
         }
-        // Numbers are given out again from here on: what had them must not come back.
+        // Commit numbers are reused from here on: what had them must not come back.
         files::sync_folder(&self.folder)
     }
 }

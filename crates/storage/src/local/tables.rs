@@ -1,10 +1,10 @@
-//! Reading the engine's list of tables, and how far the tables go.
+//! Reading the engine's list of tables, and their newest commit.
 //!
-//! Inside a table every block is under a checksum that the engine checks when it
-//! reads the block: data, index, filter and properties alike. What it does not
-//! check is the list itself (it stores the list's checksum and never compares),
-//! nor a length in a table's directory before it reserves memory for it. Both
-//! are checked here, without reading any data.
+//! Inside a table every block is under a checksum that the engine verifies when it reads
+//! the block: data, index, filter and properties alike. What it does not verify is the list
+//! itself (it stores the list's checksum and never compares it), nor a length in a table's
+//! directory before it reserves memory for it. Both are verified here, without reading any
+//! data.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -18,7 +18,7 @@ use super::decode::Reader;
 use super::{files, guarded, record};
 use crate::StorageError;
 
-/// How far the tables go.
+/// The newest commit in the tables.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Reach {
     /// The newest commit that is in a table, 0 for none.
@@ -172,8 +172,8 @@ fn newest_record(path: PathBuf, listed: Listed) -> Result<Reach, String> {
     if table.id() != listed.id {
         return Err(format!("it says to be table {}", table.id()));
     }
-    // The way that the engine looks it up, once it has begun to change the folder: that goes
-    // by the filter, too, and must not be where damage shows first.
+    // The same lookup that the engine makes once it has begun to change the folder: it uses
+    // the filter, too, and must not be where damage shows first.
     table.get(record::KEY, SEQUENCE_ANY, xxh3_64(record::KEY)).map_err(show)?;
     let key = UserKey::from(record::KEY);
     let Some(found) = table.range(key.clone()..=key).next() else {

@@ -1,13 +1,13 @@
-//! Merging tables, and what has to stay out of its way.
+//! Compaction, and what must not run beside it.
 //!
-//! The engine would merge by itself, on threads of its own, but a merge for which there is
-//! no room makes it refuse everything until it is opened again, and the first thing that
-//! it does then is to try the same merge. So its own strategy is set to find nothing (see
-//! `engine.rs`), and merges are made here: only while there is room, broken off before
-//! there is none, and with an error that concerns nobody else.
+//! The engine would compact by itself, on threads of its own, but a compaction for which
+//! there is no space makes it refuse everything until it is reopened, and the first thing
+//! that it does then is to try the same compaction. So its own strategy is set to find
+//! nothing due (see `engine.rs`), and compactions run here: only while there is space,
+//! aborted before there is none, and with an error that concerns nothing else.
 //!
-//! Keys of a range that was given up are left out of every merge, so that a large range
-//! needs no deletes of its own to go.
+//! Keys of a discarded range are dropped by every compaction, so that a large range needs
+//! no tombstones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
@@ -15,25 +15,25 @@ use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use bytes::Bytes;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 
+use super::disk_space::{BRAKE_BYTES, DiskSpace};
 use super::engine::Published;
-use super::room::{BRAKE_BYTES, Room};
 use crate::{KeyRange, StorageError};
 
-/// Bytes that a merge writes between two looks at the disk. Less than what the brake
+/// Bytes that a compaction writes between two looks at the disk. Less than what the brake
 /// leaves, as two looks may miss that much.
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
-/// What those share who keep the files in order.
+/// State shared by everything that maintains the files.
 #[derive(Debug)]
 pub(super) struct Upkeep {
-    pub(super) room: Room,
-    /// Held while tables are merged, rewritten or discarded, and while the engine is
-    /// opened anew: one at a time, and closing waits for it.
+    pub(super) disk: DiskSpace,
+    /// Held while tables are compacted or discarded, and while the engine is reopened: one
+    /// at a time, and closing waits for it.
     alone: Mutex<()>,
-    /// Somebody else than the merging thread holds `alone`.
+    /// Someone other than the merging thread holds `alone`.
     taken: AtomicBool,
     merging: AtomicBool,
-    /// A merge was broken off and has left files that only opening removes.
+    /// A compaction was aborted and has left files that only opening removes.
     leftovers: AtomicBool,
     /// Why merging has ended for good.
     failure: Mutex<Option<String>>,
@@ -45,12 +45,12 @@ pub(super) struct Upkeep {
 #[derive(Debug, Default)]
 struct Work {
     due: bool,
-    /// The merging thread has not come to the end of what was due.
+    /// The merging thread has not finished what was due.
     under_way: bool,
     ended: bool,
 }
 
-/// Held by those who have the files to themselves.
+/// Exclusive access to the files.
 pub(super) struct Alone<'a> {
     upkeep: &'a Upkeep,
     _guard: MutexGuard<'a, ()>,
@@ -70,9 +70,9 @@ impl Drop for Alone<'_> {
 }
 
 impl Upkeep {
-    pub(super) fn new(room: Room) -> Upkeep {
+    pub(super) fn new(disk: DiskSpace) -> Upkeep {
         Upkeep {
-            room,
+            disk,
             alone: Mutex::default(),
             taken: AtomicBool::new(false),
             merging: AtomicBool::new(false),
@@ -84,12 +84,12 @@ impl Upkeep {
         }
     }
 
-    /// Keeps the merging thread and everybody else away from the files.
+    /// Keeps the merging thread and all others away from the files.
     pub(super) fn alone(&self) -> Alone<'_> {
         Alone::new(self, self.alone.lock().unwrap_or_else(PoisonError::into_inner))
     }
 
-    /// For those who must not wait: what holds the lock may wait for them.
+    /// For callers that must not wait: the holder of the lock may wait for them.
     pub(super) fn try_alone(&self) -> Option<Alone<'_>> {
         match self.alone.try_lock() {
             Ok(guard) => Some(Alone::new(self, guard)),
@@ -100,14 +100,14 @@ impl Upkeep {
         }
     }
 
-    /// Whether a merge takes room at this moment that it will give back.
+    /// Whether a compaction occupies space at this moment that it will give back.
     pub(super) fn is_merging(&self) -> bool {
         self.merging.load(Ordering::Acquire)
     }
 
-    /// Whether room may be given back without anybody doing anything for it: a merge is under
-    /// way, or is due and nobody is in its way. Those who hold `alone` otherwise may be
-    /// waiting for the one who asks.
+    /// Whether space may be given back without further action: a compaction is running, or
+    /// is due and nothing blocks it. Other holders of `alone` may be waiting for the
+    /// caller.
     pub(super) fn may_give_back(&self) -> bool {
         let work = self.work();
         let pending = (work.due || work.under_way) && !work.ended;
@@ -119,7 +119,7 @@ impl Upkeep {
         self.leftovers.load(Ordering::Acquire)
     }
 
-    /// Opening has removed what merges left.
+    /// Opening has removed the leftovers of compactions.
     pub(super) fn forget_leftovers(&self) {
         self.leftovers.store(false, Ordering::Release);
     }
@@ -133,13 +133,13 @@ impl Upkeep {
         }
     }
 
-    /// Says that there may be something to merge.
+    /// Signals that a compaction may be due.
     pub(super) fn want_merge(&self) {
         self.work().due = true;
         self.wake.notify_one();
     }
 
-    /// Ends the merging thread after the merge that it is at.
+    /// Ends the merging thread after its current compaction.
     pub(super) fn end(&self) {
         self.work().ended = true;
         self.wake.notify_one();
@@ -163,11 +163,11 @@ impl Upkeep {
         work.under_way
     }
 
-    /// Makes one merge. Whether there may be another.
+    /// Runs one compaction. Returns whether there may be another.
     fn step(&self, published: &Published) -> bool {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(engine) = published.handles() else { return false };
-        if self.work().ended || self.has_leftovers() || self.room.free() < engine.merge_needs() {
+        if self.work().ended || self.has_leftovers() || self.disk.free() < engine.merge_needs() {
             return false;
         }
         match self.while_merging(|| engine.merge()) {
@@ -185,7 +185,7 @@ impl Upkeep {
         }
     }
 
-    /// Runs a merge and notes that it takes room, and whether it left any behind.
+    /// Runs a compaction and notes that it occupies space, and whether it left files.
     pub(super) fn while_merging<T>(
         &self,
         merge: impl FnOnce() -> Result<T, StorageError>,
@@ -199,7 +199,7 @@ impl Upkeep {
         merged
     }
 
-    /// Runs a merge that leaves out the keys of a range.
+    /// Runs a compaction that drops the keys of a range.
     pub(super) fn without<T>(&self, range: &KeyRange, merge: impl FnOnce() -> T) -> T {
         let given_up = || self.given_up.write().unwrap_or_else(PoisonError::into_inner);
         given_up().extend(
@@ -217,7 +217,7 @@ impl Upkeep {
     }
 }
 
-/// Makes the engine show every row that it is about to write in a merge.
+/// A filter through which the engine shows every row that a compaction is about to write.
 #[derive(Debug)]
 pub(super) struct Watch(pub(super) Arc<Upkeep>);
 
@@ -248,7 +248,7 @@ impl CompactionFilter for Rows {
         self.written += key.len() + item.value()?.len();
         if self.written >= LOOK_EVERY_BYTES {
             self.written = 0;
-            if self.upkeep.room.free() < BRAKE_BYTES {
+            if self.upkeep.disk.free() < BRAKE_BYTES {
                 return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
             }
         }

@@ -14,9 +14,9 @@ use crate::{Chunk, Direction, KeyRange, RESERVED_PREFIX, ScanLimit, StorageError
 pub(super) struct LocalView {
     path: PathBuf,
     data: Keyspace,
-    /// None of a store that nothing was written to yet.
+    /// `None` for a store that was never written to.
     snapshot: Option<Snapshot>,
-    /// Tells whoever wants to open the engine anew that somebody reads.
+    /// Shows a pending reopening that there is a reader.
     _user: Arc<()>,
 }
 
@@ -30,8 +30,8 @@ impl LocalView {
         LocalView { path, data, snapshot, _user: user }
     }
 
-    /// Reads every byte of every table, including the parts that no row of this
-    /// view leads to. How many there were.
+    /// Reads every byte of every table, including the parts that no row of this view leads
+    /// to. Returns the number of tables.
     pub(super) fn check_tables(&self) -> Result<u64, StorageError> {
         let version = self.data.tree.current_version();
         let mut count = 0;

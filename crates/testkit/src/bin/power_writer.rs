@@ -1,5 +1,5 @@
 //! Writes through the storage door while everything it does to files is recorded: see
-//! `testkit::power`. Makes a store where there is none.
+//! `testkit::power`. Creates a store where there is none.
 
 #![allow(clippy::print_stdout, reason = "what is said is recorded")]
 
@@ -19,7 +19,7 @@ use testkit::power::{Promise, history};
 const TABLE_BYTES: u64 = 64 << 10;
 /// With large values tables are large as well.
 const LARGE_TABLE_BYTES: u64 = 4 << 20;
-/// Batches that are under way at the same time, so that some share a commit.
+/// Batches in flight at the same time, so that some share a commit.
 const UNDER_WAY_MAX: usize = 6;
 const DISCARD_EVERY: u64 = 70;
 const COMPACT_EVERY: u64 = 110;
@@ -37,7 +37,7 @@ struct Cli {
     /// Batches of a megabyte
     #[arg(long)]
     large: bool,
-    /// Ends without closing, and with batches under way
+    /// Ends without closing, with batches in flight
     #[arg(long)]
     abort: bool,
 }
@@ -48,11 +48,11 @@ fn main() -> Result<()> {
     let store = open(&cli, durability)?;
     let first = history::newest(store.as_ref())?;
     say("opened", first, durability)?;
-    let (mut stream, mut under_way) = (store.stream(), VecDeque::new());
+    let (mut session, mut under_way) = (store.write_session(), VecDeque::new());
     let last = first + cli.batches;
     for number in first + 1..=last {
         say("try", number, durability)?;
-        under_way.push_back((number, stream.submit(history::batch(cli.seed, number, cli.large))));
+        under_way.push_back((number, session.submit(history::batch(cli.seed, number, cli.large))));
         while under_way.len() > UNDER_WAY_MAX {
             let (number, ticket) = under_way.pop_front().expect("it is not empty");
             ensure!(ticket.wait() == CommitStatus::Durable, "batch {number} did not last");

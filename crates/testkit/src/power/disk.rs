@@ -1,9 +1,9 @@
-//! A disk behind a cache, built from recorded events and cut off at any moment.
+//! A disk with a write-back cache, built from recorded events and cut off at any moment.
 //!
-//! What counts is what a file system may leave, not what a particular one does:
+//! The model is what a file system may leave, not what a particular one does:
 //!
-//! - A sync makes what happened to that file or folder before it began last, and nothing
-//!   else. A name lasts when its *folder* is synced.
+//! - A sync makes durable what happened to that file or folder before the sync began, and
+//!   nothing else. A name is durable when its *folder* is synced.
 //! - Pages of a file reach the disk one by one, in any order, each as it was at any moment
 //!   since the last sync. A page may be torn between two sectors; a sector is whole.
 //! - The length of a file is one that it has had since the last sync. What is within it
@@ -22,7 +22,7 @@ use runtime::Random;
 use self::file::FileState;
 use super::Event;
 
-/// What is behind a name.
+/// What a name refers to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Node {
     File(usize),
@@ -48,19 +48,19 @@ struct FolderState {
     settled: usize,
 }
 
-/// The subject of a sync under way, and how many changes it had when that began.
+/// The subject of a sync in progress, and how many changes it had when the sync began.
 #[derive(Clone, Debug)]
 enum Mark {
     File(usize, usize),
     Folder(String, usize),
 }
 
-/// A disk with one folder, and all that it may not have written yet.
+/// A disk with one folder, and everything it may not have written yet.
 #[derive(Debug)]
 pub struct Disk {
     files: Vec<FileState>,
     folders: BTreeMap<String, FolderState>,
-    /// Numbers of inodes are used again, so this is about the present.
+    /// Inode numbers are reused, so this describes the present.
     files_by_inode: BTreeMap<u64, usize>,
     folders_by_inode: BTreeMap<u64, String>,
     syncs: BTreeMap<u64, Mark>,
@@ -79,7 +79,7 @@ impl Default for Disk {
 }
 
 impl Disk {
-    /// Lets one more thing happen.
+    /// Applies one event.
     pub fn apply(&mut self, event: &Event) -> Result<()> {
         match event {
             Event::Opened { path, inode, folder: true, .. } => {
@@ -102,14 +102,14 @@ impl Disk {
                 self.change(path, |name, _| NameChange::Set(name, Node::Folder))?;
                 self.folders.insert(path.clone(), FolderState::default());
             }
-            Event::FolderRemoved { path } => bail!("{path}: nobody removes folders"),
+            Event::FolderRemoved { path } => bail!("{path}: folders are never removed"),
             Event::Said { .. } => {}
         }
         Ok(())
     }
 
     fn file(&mut self, inode: u64) -> Result<&mut FileState> {
-        let file = *self.files_by_inode.get(&inode).context("a file that nobody opened")?;
+        let file = *self.files_by_inode.get(&inode).context("a file that was never opened")?;
         self.files.get_mut(file).context("files are never forgotten")
     }
 
@@ -140,8 +140,8 @@ impl Disk {
         let file = Node::File(*self.files_by_inode.get(&inode).context("a file from before")?);
         let (folder, name) = self.folder(path)?;
         if folder.now.get(&name) != Some(&file) {
-            // The engine renames past the library whose calls are recorded. The next thing
-            // that it does is to open the file by its new name.
+            // The engine renames without going through the library whose calls are
+            // recorded. The next thing it does is open the file by its new name.
             let old = folder.now.iter().find(|(_, node)| **node == file);
             let old = old.map(|(name, _)| name.clone()).context("a file without a name")?;
             folder.change(NameChange::Rename(old, name, file));
@@ -160,7 +160,7 @@ impl Disk {
     }
 
     fn begin_sync(&mut self, inode: u64, number: u64) -> Result<()> {
-        // A folder may have been a file's inode before, and the other way around.
+        // A folder may have a former file's inode, and vice versa.
         let mark = match (self.files_by_inode.get(&inode), self.folders_by_inode.get(&inode)) {
             (_, Some(path)) => {
                 let folder = self.folders.get(path).context("folders stay")?;
@@ -170,7 +170,7 @@ impl Disk {
                 let state = self.files.get(*file).context("files are never forgotten")?;
                 Mark::File(*file, state.changes())
             }
-            (None, None) => bail!("something that nobody opened is synced"),
+            (None, None) => bail!("something that was never opened is synced"),
         };
         self.syncs.insert(number, mark);
         Ok(())
@@ -188,7 +188,7 @@ impl Disk {
         Ok(())
     }
 
-    /// Makes `target` what the disk holds when the power is cut now.
+    /// Fills `target` with what the disk holds if the power is cut now.
     pub fn cut(&self, random: &dyn Random, target: &Path) -> Result<()> {
         self.cut_folder(random, "", target)
     }
@@ -257,7 +257,8 @@ impl NameChange {
                 names.remove(name);
             }
             NameChange::Rename(from, to, node) => {
-                // Only its own name goes: in any order, another file may have come there.
+                // Only its own name is removed: in any order, another file may have taken
+                // it.
                 if names.get(from) == Some(node) {
                     names.remove(from);
                 }

@@ -1,7 +1,7 @@
 //! What a recorded process writes: batches that follow from a seed and their number.
 //!
-//! One stream submits them in order, so the history is one line, and a store that holds
-//! batch `n` and is whole holds exactly what [`state_after`] `n` says.
+//! One session submits them in order, so the history is linear, and an intact store that
+//! holds batch `n` holds exactly what [`state_after`] `n` says.
 
 use std::collections::BTreeMap;
 
@@ -13,14 +13,14 @@ use storage::{Direction, KeyRange, ScanLimit, Store, WriteBatch};
 /// Holds the number of the newest batch.
 const COUNT: &str = "count";
 
-/// Before all keys that are written and given up again; what is left of them is nobody's
-/// business.
+/// Prefix of all keys that are written and given up again; what is left of them does not
+/// matter.
 pub const GARBAGE: &str = "garbage/";
 
-/// Keys that are written again and again, so that compactions have something to leave out.
+/// Keys that are overwritten again and again, so that compactions have something to drop.
 const KEYS: u64 = 160;
 const WRITES_MAX: u64 = 6;
-/// Most values are small; some reach over several pages.
+/// Most values are small; some span several pages.
 const SMALL_BYTES_MAX: u64 = 300;
 const LARGE_BYTES_MAX: u64 = 12_000;
 const GARBAGE_BYTES: usize = 3_000;
@@ -30,7 +30,7 @@ const LARGE_GARBAGE_BYTES: usize = 2 << 20;
 /// What is there, without garbage.
 pub type State = BTreeMap<String, Bytes>;
 
-/// The batch of that number, at times with garbage; a large one is almost only garbage.
+/// The batch of that number, sometimes with garbage; a large one is almost only garbage.
 #[must_use]
 pub fn batch(seed: u64, number: u64, large: bool) -> WriteBatch {
     let mut batch = WriteBatch::new();
@@ -47,7 +47,7 @@ pub fn batch(seed: u64, number: u64, large: bool) -> WriteBatch {
     batch
 }
 
-/// What there is after so many batches.
+/// The state after `number` batches.
 #[must_use]
 pub fn state_after(seed: u64, number: u64) -> State {
     let mut state = State::new();
@@ -88,7 +88,8 @@ pub fn newest(store: &dyn Store) -> Result<u64> {
     found.map_or(Ok(0), |count| Ok(std::str::from_utf8(&count)?.parse()?))
 }
 
-/// Reads everything, and compares it with the state after the newest batch: its number.
+/// Reads everything, and compares it with the state after the newest batch, whose number it
+/// returns.
 pub fn check(store: &dyn Store, seed: u64) -> Result<u64> {
     let (number, mut expected) = (newest(store)?, State::new());
     if number > 0 {

@@ -1,15 +1,15 @@
-//! What a process said, and what must therefore survive a power cut.
+//! What a process reported, and what must therefore survive a power cut.
 
 use storage::Durability;
 
-/// Batches that were answered, tried, and made to last.
+/// Batches that were acknowledged, submitted, and made durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Promise {
-    /// The newest batch that nobody may lose.
+    /// The newest batch that must not be lost.
     pub at_least: u64,
-    /// The newest batch that was answered.
+    /// The newest batch that was acknowledged.
     pub acknowledged: u64,
-    /// The newest batch that was begun.
+    /// The newest batch that was submitted.
     pub at_most: u64,
     /// There is a store.
     pub created: bool,
@@ -17,7 +17,7 @@ pub struct Promise {
 }
 
 impl Promise {
-    /// Hears lines of a process. There is nothing to hear in others.
+    /// Takes in lines of a process. Other lines are ignored.
     pub fn hear(&mut self, text: &str) {
         for line in text.lines() {
             let words: Vec<&str> = line.split(' ').collect();
@@ -50,7 +50,7 @@ impl Promise {
                 self.at_most = self.at_most.max(number);
                 return;
             }
-            // Readers have seen it from here on.
+            // Readers have seen it from then on.
             "opened" => {
                 self.created = true;
                 self.durability == Durability::Full

@@ -6,8 +6,8 @@ use std::process::{Command, Stdio};
 use anyhow::{Context, Result, ensure};
 use storage::Durability;
 
-/// The library that is loaded into a process, in C, because it has to be there before
-/// anything else, and takes the place of functions of the C library.
+/// The preloaded library, in C because it has to be there before anything else, and
+/// interposes functions of the C library.
 const SOURCE: &str = include_str!("recorder.c");
 
 /// The compiled recorder.
@@ -42,7 +42,7 @@ impl Recorder {
 pub enum Ending {
     /// The store is closed.
     Close,
-    /// The process aborts while batches are under way.
+    /// The process aborts with batches in flight.
     Abort,
 }
 
@@ -57,13 +57,13 @@ pub struct Run<'a> {
     pub seed: u64,
     pub durability: Durability,
     pub batches: u64,
-    /// Larger values, so that journals are full soon.
+    /// Larger values, so that journals fill up soon.
     pub large: bool,
     pub ending: Ending,
 }
 
 impl Run<'_> {
-    /// Runs it to its end.
+    /// Runs it to completion.
     pub fn perform(&self, recorder: &Recorder) -> Result<()> {
         let mut command = Command::new(self.program);
         command
@@ -84,7 +84,7 @@ impl Run<'_> {
         let output = command.output().context("cannot start the writer")?;
         let expected = output.status.success() == (self.ending == Ending::Close);
         let errors = String::from_utf8_lossy(&output.stderr);
-        // An abort that was not asked for says why.
+        // An unexpected abort prints why.
         ensure!(expected && errors.is_empty(), "the writer failed: {}: {errors}", output.status);
         Ok(())
     }

@@ -1,11 +1,11 @@
-//! What a recorded process did to the files of one folder, and what it said.
+//! What a recorded process did to the files of one folder, and what it printed.
 
 use std::path::Path;
 use std::sync::Arc;
 
 use anyhow::{Context, Result, bail};
 
-/// One thing that happened. Paths are relative to the folder, which itself is empty.
+/// One event. Paths are relative to the folder, which itself is the empty path.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     Opened {
@@ -24,7 +24,7 @@ pub enum Event {
         inode: u64,
         len: u64,
     },
-    /// What happened to the file or folder until here is on the disk once it has ended.
+    /// What happened to the file or folder up to here is durable once the sync has ended.
     SyncBegun {
         inode: u64,
         number: u64,

@@ -1,4 +1,4 @@
-//! Batches as HybridRow, which the .NET SDK speaks: a stream of operations, and one of
+//! Batches as HybridRow, which the .NET SDK uses: a stream of operations, and one of
 //! results.
 
 use std::borrow::Cow;
@@ -41,7 +41,7 @@ fn wording<'a>(body: &'a Bytes, operation: BatchOperation<'a>) -> Result<Wording
 }
 
 pub(super) fn write(outcomes: &[Outcome]) -> Result<Vec<u8>, WireError> {
-    // Clients show the report of what failed first as the message of the batch.
+    // Clients show the report of the first failure as the message of the batch.
     let reports: Vec<Option<String>> = outcomes
         .iter()
         .map(|outcome| outcome.error.as_ref().map(|error| error.report().to_string()))

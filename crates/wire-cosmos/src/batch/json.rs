@@ -1,5 +1,4 @@
-//! Batches as JSON, which all SDKs but one speak: an array of operations, and one of
-//! results.
+//! Batches as JSON, which all other SDKs use: an array of operations, and one of results.
 
 use bytes::Bytes;
 use model::json::{Raw, write_string};

@@ -83,8 +83,8 @@ fn integer(out: &mut String, value: impl Display) {
     write!(out, "{value}").expect("a string takes all that is written");
 }
 
-/// Smaller floats come here as doubles of the same value, so that reading the
-/// text gives that value and not a neighbour.
+/// Smaller floats are written as doubles of the same value, so that reading the text gives
+/// that value and not a neighbour.
 fn double(out: &mut String, value: f64, offset: usize) -> Result<()> {
     let number = Number::from_f64(value).ok_or(BinaryJsonError::NotFinite { offset })?;
     integer(out, number);

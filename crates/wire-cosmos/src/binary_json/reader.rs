@@ -1,11 +1,11 @@
-//! A bounded cursor: the one place that touches the bytes of a body.
+//! A bounded cursor, the only code that touches the bytes of a body.
 
 use super::{BinaryJsonError, Result};
 
 /// A part of a body, read from its beginning.
 ///
-/// Offsets are those of the whole body, which stays within reach: string
-/// references count from its first byte.
+/// Offsets are those of the whole body, which stays accessible: string references count
+/// from its first byte.
 #[derive(Clone, Copy)]
 pub(super) struct Reader<'a> {
     body: &'a [u8],

@@ -44,8 +44,8 @@ const SYSTEM_STRINGS: [&str; 32] = [
     "_id",
 ];
 
-/// Whether a marker begins a string; typed GUIDs and bytes, which JSON also has
-/// to show as strings, are none.
+/// Whether a marker begins a string; typed GUIDs and bytes, which JSON also shows as
+/// strings, do not.
 pub(super) fn is_string(marker: u8) -> bool {
     matches!(marker, 0x20..=0x67 | 0x71..=0xC6)
 }
@@ -63,8 +63,8 @@ pub(super) fn read<'a>(input: &mut Reader<'a>, marker: u8, offset: usize) -> Res
 
 /// Follows a reference to an earlier string.
 ///
-/// It has to lead back, to a string that ends before the reference and is not a
-/// reference itself, so no chain or circle of them needs to be counted.
+/// It has to point back, to a string that ends before the reference and is not a reference
+/// itself, so there are no chains or cycles to bound.
 fn referred<'a>(input: &mut Reader<'a>, width: Width, offset: usize) -> Result<Cow<'a, str>> {
     let target = input.size(width)?;
     let mut earlier = input.between(target, offset);
@@ -131,9 +131,9 @@ enum Alphabet {
     Url,
 }
 
-/// Base64 text, kept as the bytes it stands for: the number of its groups of four
-/// characters, how many `=` the last one has, the bytes. Where the text left
-/// the `=` out, their number is inverted.
+/// Base64 text, stored as the bytes it encodes: the number of its groups of four
+/// characters, how many `=` the last one has, the bytes. If the text left the `=` out,
+/// their number is inverted.
 fn base64(input: &mut Reader<'_>, width: Width, alphabet: Alphabet) -> Result<String> {
     let groups = input.size(width)?;
     let offset = input.offset();
@@ -203,7 +203,7 @@ fn packed_from_base(input: &mut Reader<'_>, bits: usize, offset: usize) -> Resul
         .ok_or(BinaryJsonError::Encoding { offset })
 }
 
-/// Writers leave anything in the bits behind the last character: they mean nothing.
+/// The bits after the last character are padding and have no meaning.
 fn unpacked<'a>(
     input: &mut Reader<'a>,
     bits: usize,

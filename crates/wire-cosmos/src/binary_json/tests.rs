@@ -11,7 +11,8 @@ const VECTORS: &str = concat!(
     "/../../../shared/conformance/protocol/binary_json_vectors.json"
 );
 
-/// The shared vectors as (name, body, value); none where they are absent and may be.
+/// The shared vectors as (name, body, value); none if they are absent and need not be
+/// there.
 fn vectors() -> Vec<(String, Vec<u8>, Value)> {
     let Ok(text) = std::fs::read_to_string(VECTORS) else {
         let required = std::env::var("CI").is_ok_and(|ci| ci == "true");
@@ -371,7 +372,7 @@ fn encode_container(markers: [u8; 3], count: usize, members: &[u8], body: &mut V
     body.extend(members);
 }
 
-/// The sizes in the smallest width that fits them all, behind its marker.
+/// The sizes in the smallest width that fits them all, preceded by its marker.
 fn encode_sizes([one, two, four]: [u8; 3], sizes: &[usize], body: &mut Vec<u8>) {
     let (marker, width) = match sizes.iter().max().unwrap() {
         0..=0xFF => (one, 1),
@@ -419,7 +420,7 @@ fn any_value() -> impl Strategy<Value = Value> {
     })
 }
 
-/// Markers with as many bytes behind them as they always have.
+/// Markers with a fixed number of bytes after them.
 const FIXED: [(u8, usize); 17] = [
     (0x2C, 0),
     (0xD0, 0),

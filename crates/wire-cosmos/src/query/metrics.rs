@@ -1,6 +1,7 @@
-//! What clients may learn about the work that a page of a query took.
+//! Query metrics: what clients may learn about the work behind a page.
 //!
-//! Times and counts were measured, all of them. Which indexes a query uses is a matter of its text (`query::IndexUse`).
+//! Times and counts are all measured. Which indexes a query uses follows from its text
+//! (`query::IndexUse`).
 
 use std::time::Duration;
 
@@ -10,11 +11,11 @@ use model::json::{Object, Value};
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use service::{Advice, Impact, IndexSpec, IndexUse, QueryReport};
 
-/// How the service calls the order of hashed keys, along which the items of one key
-/// are found.
+/// The service's name for the order of hashed keys, along which the items of one key are
+/// found.
 const HASHED_KEY: &str = "/_epk/?";
 
-/// `name=value;…` without an end: some clients refuse an empty last piece.
+/// `name=value;…` without a trailing semicolon: some clients refuse an empty last piece.
 pub(super) fn of(report: &QueryReport) -> String {
     let times = [
         ("totalExecutionTimeInMs", report.times.total),
@@ -48,13 +49,13 @@ fn milliseconds(time: Duration) -> String {
     format!("{:.4}", time.as_secs_f64() * 1_000.0)
 }
 
-/// How many of the items that were looked into gave a row.
+/// The fraction of loaded items that gave a row.
 fn ratio(report: &QueryReport) -> f64 {
     let count = |count: u64| f64::from(u32::try_from(count).unwrap_or(u32::MAX));
     if report.items == 0 { 1.0 } else { count(report.hits) / count(report.items) }
 }
 
-/// How the items were found, for people and tests.
+/// The access path, for people and tests.
 pub(crate) fn explained(report: &QueryReport) -> String {
     let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let partitions = report.partitions.iter().map(ToString::to_string);
@@ -68,7 +69,7 @@ pub(crate) fn explained(report: &QueryReport) -> String {
     ascii(&Value::Object(object).to_string())
 }
 
-/// Headers carry no other characters; in JSON all of them can be escaped.
+/// Headers carry only ASCII; in JSON every other character can be escaped.
 fn ascii(json: &str) -> String {
     let mut out = String::with_capacity(json.len());
     for character in json.chars() {
@@ -119,7 +120,7 @@ fn score(impact: Impact) -> &'static str {
 }
 
 /// The second form: two objects, percent-encoded. Clients pass on the text as it is, so its
-/// names and their order are what programs know. Only what is lacking has a score.
+/// names and their order are what programs know. Only missing indexes have a score.
 pub(super) fn index_use_v2(usage: &IndexUse, keyed: bool) -> String {
     let lists = |specs: &[IndexSpec], scored: bool| {
         let with_score = |mut object: Object, impact: Impact| {
@@ -169,7 +170,7 @@ fn composites(specs: &[IndexSpec], object: impl Fn(Value) -> Object) -> Value {
     specs.iter().filter_map(composite).collect()
 }
 
-/// Advice by numbers, percent-encoded; none where there is nothing to say.
+/// Advice by number, percent-encoded; `None` if there is none.
 pub(super) fn advice(advice: &[Advice]) -> Option<String> {
     let entry = |advice: &Advice| {
         Object::from_iter([("Id", Value::from(advice.id())), ("Params", Value::Array(Vec::new()))])

@@ -1,12 +1,12 @@
-//! Where clients take an ordered query up again, in the body of a query:
+//! Where clients resume an ordered query, in the body of a query:
 //! `"resumeFilter":{"value":[8],"rid":"…","exclude":false}`.
 //!
 //! There is one value for each key of the order. An empty array stands for undefined;
-//! arrays and objects come by their hashes, as `{"type":"array","low":…,"high":…}`.
+//! arrays and objects are given by their hashes, as `{"type":"array","low":…,"high":…}`.
 
 use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
-use service::{ResumeFilter, SortKey};
+use service::{ResumeFilter, SortValue};
 
 use crate::error::WireError;
 
@@ -20,7 +20,7 @@ pub(super) fn filter(body: &Value) -> Result<Option<ResumeFilter>, WireError> {
 
 fn parse(filter: &Value) -> Option<ResumeFilter> {
     let value = filter.get("value")?.as_array()?;
-    let keys = value.iter().map(key).collect::<Option<Vec<SortKey>>>()?;
+    let keys = value.iter().map(key).collect::<Option<Vec<SortValue>>>()?;
     let item = match filter.get("rid") {
         None | Some(Value::Null) => None,
         Some(Value::String(rid)) => Some(ItemRid::parse(rid).ok()?.ordinal()),
@@ -33,12 +33,12 @@ fn parse(filter: &Value) -> Option<ResumeFilter> {
     Some(ResumeFilter { keys, item, exclude })
 }
 
-fn key(value: &Value) -> Option<SortKey> {
+fn key(value: &Value) -> Option<SortValue> {
     match value {
         Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => {
-            Some(SortKey::Value(value.clone()))
+            Some(SortValue::Value(value.clone()))
         }
-        Value::Array(items) => items.is_empty().then_some(SortKey::Undefined),
+        Value::Array(items) => items.is_empty().then_some(SortValue::Undefined),
         Value::Object(hash) => {
             let kind = match hash.get("type")?.as_str()? {
                 "array" => JsonKind::Array,
@@ -46,7 +46,7 @@ fn key(value: &Value) -> Option<SortKey> {
                 _ => return None,
             };
             let half = |name: &str| hash.get(name)?.as_number()?.as_i64();
-            Some(SortKey::Hashed(kind, DistinctHash::from_halves(half("low")?, half("high")?)))
+            Some(SortValue::Hashed(kind, DistinctHash::from_halves(half("low")?, half("high")?)))
         }
     }
 }

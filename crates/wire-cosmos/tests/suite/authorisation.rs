@@ -1,4 +1,4 @@
-//! Every route with every wrong credential: nobody is let in, nothing changes.
+//! Every route with every wrong credential: nothing is let in, nothing changes.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, StatusCode};
@@ -35,7 +35,7 @@ pub(crate) const ROUTES: [&str; 24] = [
 pub(crate) const METHODS: [Method; 6] =
     [Method::GET, Method::POST, Method::PUT, Method::PATCH, Method::DELETE, Method::HEAD];
 
-/// A credential that must not open this method and path.
+/// A credential that must not authorise this method and path.
 fn wrong_credentials(world: &World, method: &Method, path: &str) -> Vec<Option<String>> {
     let now = world.date(0);
     let (verb, resource, link) = claimed(method, path);

@@ -1,4 +1,4 @@
-//! Batches in ways that a script cannot spell: large ones.
+//! Batches that a script cannot express: large ones.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -14,7 +14,7 @@ const KEY_A: (&str, &str) = ("x-ms-documentdb-partitionkey", "[\"a\"]");
 /// Bytes that an answer may have.
 const ANSWER_BYTES_MAX: usize = 4 * 1024 * 1024;
 
-/// A container with an item of which an answer has room for two.
+/// A container with an item that fits into an answer twice.
 fn world() -> World {
     let world = World::new();
     let container = json!({"id": "c", "partitionKey": {"paths": ["/pk"], "version": 2}});
@@ -38,8 +38,7 @@ fn outcomes(world: &World, operations: &[Value], headers: &[(&str, &str)]) -> Ve
     outcomes.as_array().unwrap().iter().map(of).collect()
 }
 
-/// The operation that has no room any more is refused, and with it all others if they are
-/// done together or not at all.
+/// The operation that no longer fits is refused, and with it all others if they are atomic.
 #[test]
 fn a_batch_gives_back_no_more_than_an_answer_can_have() {
     let world = world();

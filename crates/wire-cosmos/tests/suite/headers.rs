@@ -1,4 +1,4 @@
-//! What goes with every answer, good or bad.
+//! What goes with every answer, success or error.
 
 use http::{HeaderMap, Method, StatusCode};
 

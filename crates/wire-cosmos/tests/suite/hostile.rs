@@ -1,7 +1,7 @@
-//! Bad input that a script cannot spell: wrong types in every field of every policy,
-//! bytes that are no text, headers that are there twice.
+//! Bad input that a script cannot express: wrong types in every field of every policy,
+//! bytes that are no text, duplicate headers.
 //!
-//! All other is in the scripts whose names begin with `hostile`.
+//! Everything else is in the scripts whose names begin with `hostile`.
 
 use http::{HeaderValue, Method, StatusCode};
 use serde_json::{Value, json};
@@ -84,7 +84,7 @@ fn kind(value: &Value) -> u8 {
     }
 }
 
-/// Tries every wrong type in every field with one verb; how many that were.
+/// Tries every wrong type in every field with one verb; returns their number.
 fn try_wrong_types(method: &Method, path: &str) -> usize {
     let world = furnished();
     if *method == Method::PUT {
@@ -188,7 +188,7 @@ fn a_header_that_says_two_things_is_refused() {
         assert_eq!(answer.status(), StatusCode::BAD_REQUEST, "{name}: {:?}", answer.body());
     }
     assert_eq!(world.dump(), before);
-    // Saying the same twice does no harm.
+    // A repeated header with the same value does no harm.
     let (mut head, body) =
         world.request(Method::GET, path, "", &[("x-ms-documentdb-partitionkey", "[\"a\"]")]);
     head.headers.append("x-ms-documentdb-partitionkey", HeaderValue::from_static("[\"a\"]"));

@@ -1,5 +1,5 @@
-//! Batches in HybridRow: what scripts say as JSON, said again in the other form, and what
-//! only that form can say.
+//! Batches in HybridRow: what scripts express as JSON, repeated in the other form, and what
+//! only that form can express.
 
 use bytes::Bytes;
 use http::{HeaderValue, Method, StatusCode};
@@ -17,7 +17,7 @@ const CONTINUE: (&str, &str) = ("x-ms-cosmos-batch-continue-on-error", "True");
 const KEY_A: (&str, &str) = ("x-ms-documentdb-partitionkey", "[\"a\"]");
 const DOCS: &str = "/dbs/d/colls/c/docs";
 
-/// A JSON batch as HybridRow; `None` if it cannot be said so, as not all mistakes can.
+/// A JSON batch as HybridRow; `None` if it cannot be expressed, as not all mistakes can.
 pub(crate) fn translate(body: &[u8]) -> Option<Bytes> {
     let raw = json::parse_raw(body).ok()?;
     let texts = raw.elements().map(Texts::of).collect::<Option<Vec<Texts<'_>>>>()?;
@@ -133,7 +133,7 @@ fn furnished() -> World {
     world
 }
 
-/// Sends operations and gives back what came of each: status, sub-status and body.
+/// Sends operations and returns the result of each: status, sub-status and body.
 fn send(
     world: &World,
     operations: &[BatchOperation<'_>],
@@ -177,7 +177,7 @@ fn items_in_binary_json_are_items() {
     }
 }
 
-/// In bulk an operation that nobody can read is its client's mistake, not its neighbours'.
+/// In bulk an unreadable operation is its client's mistake, not its neighbours'.
 #[test]
 fn an_unreadable_operation_fails_alone() {
     let world = furnished();
@@ -243,7 +243,7 @@ fn a_broken_stream_is_refused_as_a_whole() {
     assert_eq!(world.dump(), before);
 }
 
-/// What reads give back is in the answer for certain, so it has an answer's limit.
+/// What reads return is certainly in the answer, so it has an answer's limit.
 #[test]
 fn reads_give_back_no_more_than_an_answer_can_have() {
     let world = furnished();

@@ -1,4 +1,4 @@
-//! Queries in ways that a script cannot spell: bytes, many pages, tokens.
+//! Queries that a script cannot express: bytes, many pages, tokens.
 
 use http::{Method, StatusCode};
 use serde_json::{Value, json};
@@ -8,10 +8,10 @@ use crate::world::World;
 const ITEMS: &str = "/dbs/d/colls/c/docs";
 const QUERY: (&str, &str) = ("x-ms-documentdb-isquery", "True");
 const ACROSS: (&str, &str) = ("x-ms-documentdb-query-enablecrosspartition", "True");
-/// Has rows put together here that clients would have to.
+/// Has the server merge rows that clients would have to.
 const MERGE: (&str, &str) = ("x-orrery-query-merge", "true");
 
-/// Tokens may have a kilobyte, as the JavaScript SDK asks.
+/// Tokens may have a kilobyte, as the JavaScript SDK requires.
 const TOKEN_BYTES_MAX: usize = 1024;
 
 /// A container with five partitions and these items.
@@ -32,7 +32,7 @@ fn filled(world: World, items: &[Value]) -> World {
     world
 }
 
-/// All rows of a query in pages of that size, each of which has an honest token.
+/// All rows of a query in pages of that size, checking the token of each.
 fn rows(world: &World, text: &str, size: usize) -> Vec<Value> {
     let (size, mut token) = (size.to_string(), String::new());
     let body = json!({"query": text}).to_string();
@@ -50,7 +50,7 @@ fn rows(world: &World, text: &str, size: usize) -> Vec<Value> {
     }
 }
 
-/// The same beginning, longer than a token may be.
+/// The same prefix, longer than a token may be.
 fn long(n: usize) -> String {
     format!("{}{n:02}", "ä".repeat(900))
 }
@@ -173,11 +173,12 @@ fn what_needs_merging_is_left_to_every_client() {
             let plan = ("x-ms-cosmos-is-query-plan-request", "True");
             assert_eq!(ask(&world, text, &[plan, features, agent]).1, inside, "{text}");
         }
-        // Whoever says where to look gets an answer, and so does who asks for the whole one.
+        // A client that routes gets an answer, and so does one that asks for the merged
+        // one.
         let key = ("x-ms-documentdb-partitionkey", r#"["a"]"#);
         let range = ("x-ms-documentdb-partitionkeyrangeid", "0");
-        for told in [key, range, MERGE] {
-            assert_eq!(ask(&world, text, &[QUERY, told]).0, "200/0", "{text} {told:?}");
+        for named in [key, range, MERGE] {
+            assert_eq!(ask(&world, text, &[QUERY, named]).0, "200/0", "{text} {named:?}");
         }
     }
     for text in ["SELECT * FROM c", "SELECT VALUE 1", "SELECT TOP 1 VALUE 1"] {
@@ -199,19 +200,19 @@ fn a_container_without_a_key_has_nothing_to_merge() {
     assert_eq!(ask(&world, "SELECT VALUE COUNT(1) FROM c", &[QUERY, ACROSS]).0, "200/0");
 }
 
-/// What the clock says in ticks of 100 nanoseconds, before and after; a clock that counts
-/// anything longer would say less than before.
+/// The clock in ticks of 100 nanoseconds, before and after; a coarser clock would be below
+/// the first reading.
 #[test]
-fn the_current_time_is_told_in_ticks() {
+fn the_current_time_is_in_ticks() {
     let world = filled(World::real(), &[json!({"id": "1", "pk": "a"})]);
     let text = "SELECT GetCurrentTicks() AS ticks, GetCurrentDateTime() AS date, \
                 DateTimeToTicks(GetCurrentDateTime()) AS same FROM c";
     for _ in 0..20 {
         let before = ticks();
         let rows = rows(&world, text, 10);
-        let told = rows[0]["ticks"].as_i64().unwrap();
-        assert!((before..=ticks()).contains(&told), "{before} {rows:?}");
-        assert_eq!(rows[0]["same"].as_i64(), Some(told), "{rows:?}");
+        let shown = rows[0]["ticks"].as_i64().unwrap();
+        assert!((before..=ticks()).contains(&shown), "{before} {rows:?}");
+        assert_eq!(rows[0]["same"].as_i64(), Some(shown), "{rows:?}");
         // 2026-11-17T17:10:37.1234567Z
         let date = rows[0]["date"].as_str().unwrap();
         assert!(date.len() == 28 && date.ends_with('Z'), "{date}");
@@ -224,7 +225,8 @@ fn ticks() -> i64 {
     i64::try_from(since.as_nanos() / 100).unwrap()
 }
 
-/// Clients take 64 KB of headers. What is told about a query gives way, its rows never do.
+/// Clients accept 64 KB of headers. Metrics of a query are dropped first, its rows never
+/// are.
 #[test]
 fn headers_stay_below_what_clients_take() {
     let world = world(&[json!({"id": "1", "pk": "a"})]);

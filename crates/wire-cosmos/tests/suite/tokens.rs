@@ -1,4 +1,4 @@
-//! Resource tokens: they open what their permission names, and nothing else.
+//! Resource tokens: they grant what their permission names, and nothing else.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ fn asked<'a>(method: Method, path: &'a str, body: &'a str, key: Option<&'a str>)
     Asked { method, path, body, key }
 }
 
-/// The status of a request that shows a token.
+/// The status of a request that presents a token.
 fn ask(world: &World, token: &str, Asked { method, path, body, key }: Asked<'_>) -> u16 {
     let mut headers = vec![("authorization", token)];
     headers.extend(key.map(|key| ("x-ms-documentdb-partitionkey", key)));
@@ -176,7 +176,7 @@ fn a_token_lives_as_long_as_it_was_asked_for_and_no_longer() {
     let listed: Value =
         serde_json::from_slice(world.send(Method::GET, PERMISSIONS, "", &[]).body()).unwrap();
     assert_eq!(listed["Permissions"][0]["_token"].as_str(), Some(first.as_str()));
-    // A token stands for itself: neither replacing nor deleting its permission revokes it.
+    // A token is independent: neither replacing nor deleting its permission revokes it.
     let replaced = r#"{"id":"p","permissionMode":"Read","resource":"dbs/d/colls/other"}"#;
     assert_eq!(world.send(Method::PUT, &path, replaced, &[]).status(), StatusCode::OK);
     assert_eq!(world.send(Method::DELETE, &path, "", &[]).status(), StatusCode::NO_CONTENT);
@@ -199,7 +199,7 @@ fn a_container_of_the_same_name_is_another_one() {
     let body = r#"{"id":"c","partitionKey":{"paths":["/pk"],"version":2}}"#;
     assert_eq!(world.send(Method::POST, "/dbs/d/colls", body, &[]).status(), StatusCode::CREATED);
     assert_eq!(ask(&world, &token, asked(Method::GET, ITEMS, "", None)), 403);
-    // A permission for what does not exist gives nothing.
+    // A permission for what does not exist grants nothing.
     let body = r#"{"id":"q","permissionMode":"All","resource":"dbs/d/colls/nowhere"}"#;
     let created = world.send(Method::POST, PERMISSIONS, body, &[]);
     assert!(!String::from_utf8_lossy(created.body()).contains("_token"));
@@ -270,7 +270,7 @@ fn a_token_of_one_key_queries_that_key() {
         (vec![query, range], [200, 403, 403]),
         (vec![plan], [200, 200, 403]),
     ];
-    // A filter says what is wanted, not what may be had.
+    // A filter says what is wanted, not what is granted.
     let body = r#"{"query":"SELECT * FROM c WHERE c.pk = 'a'"}"#;
     for (headers, expected) in table {
         let answered = [&read, &keyed, &item].map(|token| {
@@ -309,7 +309,7 @@ fn a_database_and_its_containers_may_be_called_docs() {
     }
 }
 
-/// As a tenant that shows a token for its name uses it: item by item and all at once.
+/// As a tenant with a token for its name uses it: item by item and all at once.
 #[test]
 fn a_token_of_a_prefix_opens_the_items_below_it() {
     let world = world();
@@ -349,7 +349,7 @@ fn a_token_of_a_prefix_opens_the_items_below_it() {
         (asked(Method::GET, one, "", None), [403; 6]),
         (asked(Method::PATCH, one, patch, Some(own)), [403, 200, 200, 403, 200, 403]),
         (asked(Method::PUT, one, &same, Some(own)), [403, 200, 200, 403, 200, 403]),
-        // The document says whose it is: it cannot be carried over.
+        // The document contains its key: it cannot be moved to another.
         (asked(Method::PUT, one, &moved, Some(own)), [403, 400, 400, 403, 400, 403]),
         (asked(Method::PUT, one, &moved, Some(foreign)), [403; 6]),
         (asked(Method::DELETE, one, "", Some(foreign)), [403; 6]),

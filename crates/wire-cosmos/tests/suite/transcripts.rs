@@ -13,7 +13,7 @@ use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
-/// Headers that say nothing about the request at hand.
+/// Headers that are irrelevant to the request at hand.
 const QUIET: [&str; 14] = [
     "x-ms-activity-id",
     "x-ms-request-duration-ms",
@@ -38,7 +38,8 @@ impl goldenscript::Runner for World {
     /// `METHOD /path [body] [header=value …] [key=…] [sign=…] [date=±secs] [keep=name:property]`,
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
-    /// lets five seconds pass, `wait -5` sets the clock back.
+    /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
+    /// offers wait for.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -55,6 +56,10 @@ impl goldenscript::Runner for World {
                 self.clock.advance(step);
             }
             return Ok(String::new());
+        }
+        if command.name == "scale" {
+            args.reject_next()?;
+            return Ok(format!("{} splits", self.scale()?));
         }
         if command.name != "refuse" {
             let method = Method::from_bytes(command.name.as_bytes())?;
@@ -173,7 +178,7 @@ fn transcripts() {
     assert!(count > 0, "there are no scripts");
 }
 
-/// Which form a batch has makes no difference to what comes of it.
+/// The form of a batch makes no difference to its result.
 #[test]
 fn transcripts_with_batches_in_hybrid_row() {
     let world = || World { hybrid: true, ..World::new() };

@@ -1,7 +1,7 @@
 //! A gateway in front of an empty database, and requests signed as SDKs sign them.
 //!
-//! The signing is code of our own here, so that the server's reading of the rule
-//! is held against a second one.
+//! The signing is implemented again here, so that the server's reading of the rule is
+//! checked against a second one.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
-use service::Service;
+use service::{Service, ServiceError};
 use sha2::Sha256;
 use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
@@ -21,7 +21,7 @@ use crate::hybrid;
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
-/// A key of nobody.
+/// A key that is not the account's.
 pub(crate) const WRONG_KEY: &str = "d3Jvbmcta2V5LXdyb25nLWtleS13cm9uZw==";
 
 /// A feed inside a resource, and what is inside its resources.
@@ -48,10 +48,12 @@ const DATABASE: [Feed; 2] =
 
 pub(crate) struct World {
     pub(crate) gateway: Gateway,
+    /// What the gateway stands in front of.
+    pub(crate) service: Arc<Service>,
     pub(crate) runtime: Runtime,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
-    /// Values kept from earlier answers, put in for `{name}`.
+    /// Values kept from earlier answers, substituted for `{name}`.
     pub(crate) kept: BTreeMap<String, String>,
     /// Whether batches are sent in HybridRow, wherever a script has them in JSON.
     pub(crate) hybrid: bool,
@@ -63,13 +65,14 @@ impl World {
         World::at(Runtime::simulated_at(Arc::clone(&clock), 1), clock)
     }
 
-    /// One in which things take their time.
+    /// One in which time passes.
     pub(crate) fn real() -> World {
         World::at(Runtime::real(), Arc::new(SimulatedClock::new()))
     }
 
     fn at(runtime: Runtime, clock: Arc<SimulatedClock>) -> World {
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
+        let service = Arc::new(service.unwrap());
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
             region: "South Central US".to_owned(),
@@ -77,7 +80,8 @@ impl World {
             slow_after: None,
         };
         World {
-            gateway: Gateway::new(Arc::new(service.unwrap()), runtime.clone(), config),
+            gateway: Gateway::new(Arc::clone(&service), runtime.clone(), config),
+            service,
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
             clock,
@@ -143,6 +147,11 @@ impl World {
         self.ask(head, body)
     }
 
+    /// Carries out changes of throughput that wait for splits, as the background task does.
+    pub(crate) fn scale(&self) -> Result<usize, ServiceError> {
+        self.tokio.block_on(self.service.maintenance().scale())
+    }
+
     /// Everything that is there, as the account's owner reads it.
     pub(crate) fn dump(&self) -> String {
         let mut out = String::new();
@@ -166,13 +175,14 @@ impl World {
         }
     }
 
-    /// The signature of somebody who may only read.
+    /// The signature of a read-only key.
     pub(crate) fn signed_to_read(&self, method: &Method, path: &str) -> String {
         let (verb, resource, link) = claimed(method, path);
         sign(READ_KEY, &verb, &resource, &link, &self.date(0))
     }
 
-    /// Puts in what was kept, and for `<<TEXT*NUMBER>>` as many of that text.
+    /// Substitutes what was kept, and for `<<TEXT*NUMBER>>` that many repetitions of the
+    /// text.
     pub(crate) fn fill(&self, text: &str) -> String {
         let fill = |text: String, (name, value): (&String, &String)| {
             text.replace(&format!("{{{name}}}"), value)
@@ -185,7 +195,8 @@ impl World {
     }
 }
 
-/// The first `<<TEXT*NUMBER>>` of a text: what stands before it, in its place, and behind it.
+/// The first `<<TEXT*NUMBER>>` of a text: what precedes it, its replacement, and what
+/// follows it.
 fn repetition(text: &str) -> Option<(&str, String, &str)> {
     let (before, rest) = text.split_once("<<")?;
     let (inner, after) = rest.split_once(">>")?;

@@ -1,4 +1,4 @@
-//! The rows of a page, and what it has room for.
+//! Builds a page: collects its rows and applies its limits.
 
 use std::ops::ControlFlow;
 
@@ -12,17 +12,18 @@ pub(super) struct PageBuilder<'q> {
     query: &'q PageQuery,
     pub(super) rows: Vec<Bytes>,
     pub(super) bytes: usize,
-    /// Bytes that each partition gave.
+    /// Bytes of rows by partition.
     pub(super) output: Vec<u64>,
-    /// Items that gave a row.
+    /// Items that yielded a row.
     pub(super) hits: u64,
-    /// Rows to leave out before the first one.
+    /// Rows to skip before the first one.
     pub(super) skip: u64,
-    /// Rows that were given on this page and the ones before.
+    /// Rows that were returned on this page and the previous ones.
     pub(super) given: u64,
 }
 
-/// Whether a page takes more rows. If not, where the next one begins, if there is one.
+/// Whether a page takes more rows. If not, the resume point of the next one, if there is
+/// one.
 pub(super) type More = ControlFlow<Option<ResumePoint>>;
 
 impl<'q> PageBuilder<'q> {
@@ -39,8 +40,8 @@ impl<'q> PageBuilder<'q> {
         }
     }
 
-    /// Takes in a row of a partition, unless OFFSET leaves it out. If the page is full, the
-    /// row is for the next one, which begins at `next`.
+    /// Adds a row of a partition, unless OFFSET skips it. If the page is full, the row
+    /// belongs to the next one, which begins at `next`.
     pub(super) fn offer(
         &mut self,
         row: (usize, String),
@@ -53,7 +54,7 @@ impl<'q> PageBuilder<'q> {
         More::Continue(())
     }
 
-    /// As `offer`, where OFFSET has been seen to.
+    /// As `offer`, where OFFSET has been applied.
     pub(super) fn put(&mut self, row: (usize, String), next: impl FnOnce() -> ResumePoint) -> More {
         let (part, text) = row;
         if !self.has_room_for(text.len()) {
@@ -68,7 +69,7 @@ impl<'q> PageBuilder<'q> {
         if self.is_last() { More::Break(None) } else { More::Continue(()) }
     }
 
-    /// Whether TOP or LIMIT allow no row behind those that are here.
+    /// Whether TOP or LIMIT allow no row after those that are here.
     pub(super) fn is_last(&self) -> bool {
         let (_, limit) = self.query.bound.window();
         self.given >= limit as u64
@@ -86,22 +87,22 @@ impl<'q> PageBuilder<'q> {
         self.rows.is_empty() || (self.rows.len() < bounds.rows && fits)
     }
 
-    /// How many rows fill the page and tell whether there is another one.
+    /// Rows to fetch: OFFSET + page size + 1 (to detect a next page).
     pub(super) fn wanted(&self) -> usize {
         let before = usize::try_from(self.skip).unwrap_or(usize::MAX);
         before.saturating_add(self.query.bounds.rows).saturating_add(1)
     }
 
-    /// How many rows, and bytes of them, make this page the last one, if TOP or LIMIT say so
-    /// and it is the first one, too.
+    /// The number of rows, and their bytes, that complete the query, if TOP or LIMIT bound
+    /// it to this page, which must be the first.
     pub(super) fn last_page_rows(&self) -> Option<(usize, usize)> {
         let (offset, limit) = self.query.bound.window();
         let is_only = self.query.after.is_none() && limit <= self.query.bounds.rows;
         is_only.then(|| (offset.saturating_add(limit), self.query.bounds.bytes))
     }
 
-    /// How many rows it has room for in all, and whether TOP or LIMIT allow no more of them
-    /// anywhere.
+    /// The number of rows that still fit in all, and whether TOP or LIMIT allow no more of
+    /// them on any page.
     pub(super) fn rows_left(&self) -> (usize, bool) {
         let (_, limit) = self.query.bound.window();
         let left = limit.saturating_sub(usize::try_from(self.given).unwrap_or(usize::MAX));

@@ -1,13 +1,12 @@
-//! Groups, and rows that are all different, along an index in the order of whose entries their
-//! values are, until the page is full or has cost enough: scans of all partitions, merged by
-//! value.
+//! Groups, and distinct rows, along an index whose order is that of their values, until the
+//! page is full or its budget is used up: scans of all partitions, merged by value.
 //!
-//! Items with the same values are neighbours there, in each partition, so rows are whole as
-//! soon as the next values come.
+//! Items with the same values are neighbours there, in each partition, so a group is
+//! complete as soon as the next value comes.
 
 use std::ops::ControlFlow;
 
-use partition::{LONG_STEPS_MAX, OutputRow, Task, value_place};
+use partition::{LONG_STEPS_MAX, OutputRow, Task, value_sort_key};
 use query::{PartialGroups, Row, Run};
 
 use super::builder::{More, PageBuilder};
@@ -19,9 +18,9 @@ use crate::query::QueryFailure;
 use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, distinct_runs, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let units = execution.units(Task::Values, execution.budget(page));
+    let units = execution.merged_units(Task::Values, execution.budget(page));
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = take_values(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -59,7 +58,7 @@ fn take_values(
     }
 }
 
-/// The rows with the same values, in order and without those that were given before.
+/// The rows with the same values, in order and without those that previous pages returned.
 fn rows_of(
     execution: &Execution<'_>,
     run: &mut Run<'_>,
@@ -84,12 +83,12 @@ fn group_rows(
     }
     let mut rows = Vec::new();
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = value_place(&execution.query.bound, &execution.order, &row)?;
-        if execution.points.iter().any(|point| point.is_behind(&place)) {
+        let sort_key = value_sort_key(&execution.query.bound, &execution.order, &row)?;
+        if execution.points.iter().any(|point| point.is_after(&sort_key)) {
             return MORE;
         }
         let Some(text) = row.text()? else { return MORE };
-        let row = OutputRow { place, text, identity: String::new() };
+        let row = OutputRow { sort_key, text, identity: String::new() };
         rows.push(PartRow { row, part: 0 });
         Ok(ControlFlow::Continue(()))
     })?;

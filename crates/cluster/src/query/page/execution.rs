@@ -1,10 +1,10 @@
-//! What a page asks its partitions, and what they did for it.
+//! The queries of a page to its partitions, and what was read for it.
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use index::{EntryOrder, Seek, told_of_values};
+use index::{EntryOrder, Seek, entry_part_of_values};
 use model::charge::Scanned;
 use model::partition_key::PartitionKeyDefinition;
 use model::position::Timestamp;
@@ -18,15 +18,13 @@ use super::Strategy;
 use super::builder::PageBuilder;
 use crate::cluster::Served;
 use crate::query::cursor::RowPosition;
-use crate::query::fanout::{Fanout, Unit};
+use crate::query::fanout::{Fanout, SIDE_BY_SIDE_ITEMS, Unit, Units};
 use crate::query::merge::{PartStats, StepMerge};
 use crate::query::{PageQuery, QueryFailure};
 
-/// Items that are looked at to see whether there is another row after a full page.
+/// Items that are scanned to find whether there is another row after a full page
+/// (look-ahead).
 pub(super) const LOOK_AHEAD_MAX: u64 = 32;
-
-/// Items from which on it pays to ask buckets side by side: half a millisecond.
-const SIDE_BY_SIDE_ITEMS: u64 = 500;
 
 /// One page of a query under way.
 pub(super) struct Execution<'p> {
@@ -59,15 +57,24 @@ impl<'p> Execution<'p> {
         Execution { query, plan, fanout, now, key, points, order, ledger, starts, done }
     }
 
-    /// A run of the query that may take so many steps, for what partitions answer.
+    /// A run of the query over the answers of partitions, with at most `steps` steps.
     pub(super) fn run(&self, steps: usize) -> Run<'p> {
         Run::within(&self.query.bound, steps, Rc::clone(&self.ledger))
     }
 
-    /// What to ask each partition.
+    /// The queries to each partition.
     pub(super) fn units(&self, task: Task, budget: ScanBudget) -> Vec<Unit> {
         let parts = 0..self.fanout.parts.len();
         parts.map(|part| Unit { part, query: self.partition_query(part, task, budget) }).collect()
+    }
+
+    /// The same, for scans whose steps are merged: of several partitions, each step counts.
+    pub(super) fn merged_units(&self, task: Task, mut budget: ScanBudget) -> Vec<Unit> {
+        if self.fanout.parts.len() > 1 {
+            budget.coalesces = false;
+            budget.textless = 0;
+        }
+        self.units(task, budget)
     }
 
     fn partition_query(&self, part: usize, task: Task, budget: ScanBudget) -> PartitionQuery {
@@ -77,7 +84,7 @@ impl<'p> Execution<'p> {
             task,
             path: plan.access.clone(),
             along: plan.along.clone(),
-            exact: plan.exact,
+            covers_filter: plan.covers_filter,
             order: self.order.clone(),
             by_value: query.value_order().is_some(),
             within: query.within.clone(),
@@ -93,14 +100,21 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// What to ask for a task that looks at everything: each bucket by itself, if there is
-    /// enough in them.
-    pub(super) fn units_of_all(&self, task: Task) -> Result<Vec<Unit>, QueryFailure> {
-        let units = self.units(task, ScanBudget::default());
-        let is_counted = self.plan.exact && self.query.bound.counts_documents();
-        if is_counted || self.items()? < SIDE_BY_SIDE_ITEMS {
-            return Ok(units);
+    /// The queries of a task that scans everything: bucket by bucket, if they hold enough.
+    pub(super) fn units_of_all(&self, task: Task) -> Result<Units, QueryFailure> {
+        let all = self.units(task, ScanBudget::default());
+        let is_counted = self.plan.covers_filter && self.query.bound.counts_documents();
+        if is_counted {
+            return Ok(Units::of_unknown_length(all));
         }
+        let buckets = self.units_of_buckets(&all);
+        if buckets.len() < 2 || self.items()? < SIDE_BY_SIDE_ITEMS {
+            return Ok(Units::short(all));
+        }
+        Ok(Units::long(buckets))
+    }
+
+    fn units_of_buckets(&self, units: &[Unit]) -> Vec<Unit> {
         let mut buckets = Vec::new();
         for unit in units {
             let Some(part) = self.fanout.parts.get(unit.part) else { continue };
@@ -115,19 +129,19 @@ impl<'p> Execution<'p> {
                 }
             }
         }
-        Ok(buckets)
+        buckets
     }
 
-    /// How many items there are in the buckets in question.
+    /// The number of items in the buckets concerned.
     pub(super) fn items(&self) -> Result<u64, QueryFailure> {
         let (mut items, within) = (0, &self.query.within);
         for part in self.fanout.parts {
-            items += self.fanout.channel.statistics(part, within, &StatisticsQuery::Items)?;
+            items += self.fanout.statistics(part, within, &StatisticsQuery::Items)?;
         }
         Ok(items)
     }
 
-    /// Where scans stop that give rows to this page.
+    /// The budget of scans that produce rows for this page.
     pub(super) fn budget(&self, page: &PageBuilder<'_>) -> ScanBudget {
         let resumed = self.query.after_entry().and_then(|after| after.position.rows);
         let given = u64::from(resumed.unwrap_or_default());
@@ -138,7 +152,7 @@ impl<'p> Execution<'p> {
             rows,
             bytes: self.query.bounds.bytes,
             is_last,
-            candidates: self.query.bounds.met,
+            candidates: self.query.bounds.scanned,
             look_ahead: LOOK_AHEAD_MAX,
             steps: STEPS_MAX,
             coalesces: true,
@@ -147,12 +161,12 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// The rows of a point after which are told by what they are.
+    /// The resume point of queries whose rows are identified by their values.
     pub(super) fn point(&self) -> Option<&'p Point> {
         self.query.after_row().map(|after| &after.point)
     }
 
-    /// Takes down what a partition did.
+    /// Records what a partition did.
     pub(super) fn note(&mut self, part: usize, done: PartStats) {
         let sum = self.done.entry(part).or_insert(PartStats {
             stats: ScanStats::default(),
@@ -175,7 +189,7 @@ impl<'p> Execution<'p> {
         }
     }
 
-    /// What each partition that was asked did, and where the time went.
+    /// What each contacted partition did, and where the time went.
     pub(super) fn served(&self, page: &PageBuilder<'_>) -> (Vec<Served<Scanned>>, ScanStats) {
         let (mut served, mut sum) = (Vec::new(), ScanStats::default());
         for (at, PartStats { stats, lsn, .. }) in &self.done {
@@ -195,8 +209,8 @@ impl<'p> Execution<'p> {
     }
 }
 
-/// Where scans start. Rows before the points need not be met, where candidates are in the
-/// order of rows.
+/// Start positions of scans. Rows before the points need not be scanned, where candidates
+/// are in the order of rows.
 fn starts(
     query: &PageQuery,
     plan: &AccessPlan,
@@ -220,15 +234,15 @@ fn start_after(position: &RowPosition) -> ScanStart {
     }
 }
 
-/// Where the entries begin of which a row may be after a point.
+/// The first entry that can have a row after a point.
 fn start_along(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let Seek { key, whole } = along.seek(&point.place, descends);
+    let Seek { key, whole } = along.seek(&point.sort_key, descends);
     if point.past && whole { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }
 
-/// The same for rows that are told apart by values.
+/// The same for rows that are distinguished by values.
 fn start_at_value(along: &EntryOrder, point: &Point, descends: &[bool]) -> ScanStart {
-    let (told, is_all) = told_of_values(&point.place);
-    let Seek { key, whole } = along.seek_values(told, descends);
+    let (part, is_all) = entry_part_of_values(&point.sort_key);
+    let Seek { key, whole } = along.seek_values(part, descends);
     if point.past && whole && is_all { ScanStart::AfterPrefix(key) } else { ScanStart::At(key) }
 }

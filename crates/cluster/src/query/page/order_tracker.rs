@@ -1,7 +1,7 @@
-//! Where a page has come to in the order of the query.
+//! The resume point of a page in the order of the query.
 
 use index::EntryEnd;
-use partition::{PLACE_BYTES_MAX, Point};
+use partition::{Point, SORT_KEY_BYTES_MAX};
 
 use super::builder::{More, PageBuilder};
 use super::execution::Execution;
@@ -9,15 +9,15 @@ use crate::query::PageQuery;
 use crate::query::cursor::{AfterRow, ResumePoint};
 use crate::query::merge::PartRow;
 
-/// Bytes behind the sort keys of a row: the item and the number of the row.
+/// Bytes after the values in a sort key: the item and the number of the row.
 const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
 
-/// The last row that was passed.
+/// Tracks the last row that was passed.
 pub(super) struct OrderTracker<'p> {
     query: &'p PageQuery,
     point: Point,
-    /// What the last row is sorted by, where that tells that all rows sorted by the same are
-    /// passed.
+    /// The sort values of the last row, where they imply that all rows with the same values
+    /// are passed.
     keys: Option<Vec<u8>>,
     by_keys: bool,
 }
@@ -29,8 +29,8 @@ impl<'p> OrderTracker<'p> {
         OrderTracker { query: execution.query, point, keys: None, by_keys: false }
     }
 
-    /// One that ends after all items that are sorted by the same, where it can: the item
-    /// that a row is from may be gone when another has the same row.
+    /// A tracker that ends after all items with the same sort values, where it can: the
+    /// item of a row may be gone when another item has the same row.
     pub(super) fn by_keys(execution: &Execution<'p>) -> OrderTracker<'p> {
         OrderTracker { by_keys: true, ..OrderTracker::new(execution) }
     }
@@ -39,18 +39,18 @@ impl<'p> OrderTracker<'p> {
     pub(super) fn offer(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> More {
         let PartRow { row, part } = row;
         let keys = self.by_keys.then(|| {
-            let end = row.place.len().saturating_sub(TAIL_BYTES);
-            row.place.get(..end).unwrap_or_default().to_vec()
+            let end = row.sort_key.len().saturating_sub(TAIL_BYTES);
+            row.sort_key.get(..end).unwrap_or_default().to_vec()
         });
         page.offer((part, row.text), || self.point_before(keys.as_deref()))?;
-        self.point = Point::behind(&row.place, &self.point);
+        self.point = Point::after(&row.sort_key, &self.point);
         self.keys = keys;
         More::Continue(())
     }
 
     /// The point after everything that was passed, before a row with these keys.
     fn point_before(&self, next: Option<&[u8]>) -> ResumePoint {
-        let is_short = |keys: &&Vec<u8>| keys.len() <= PLACE_BYTES_MAX;
+        let is_short = |keys: &&Vec<u8>| keys.len() <= SORT_KEY_BYTES_MAX;
         match self.keys.as_ref().filter(is_short) {
             Some(keys) if next != Some(keys) => {
                 let point = Point::past(keys.clone());
@@ -60,9 +60,9 @@ impl<'p> OrderTracker<'p> {
         }
     }
 
-    /// Goes to where an entry ends.
-    pub(super) fn pass_entry(&mut self, EntryEnd { place, past }: EntryEnd) {
-        self.point = Point { place, past, given: None };
+    /// Advances to the end of an entry.
+    pub(super) fn pass_entry(&mut self, EntryEnd { sort_key, past }: EntryEnd) {
+        self.point = Point { sort_key, past, given: None };
     }
 
     /// The point after everything that was passed.

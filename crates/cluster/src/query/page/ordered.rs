@@ -1,5 +1,5 @@
-//! Rows that come in their order along an index, until the page is full or has cost enough:
-//! scans of all partitions, merged by position.
+//! Rows in the order of the query along an index, until the page is full or its budget is
+//! used up: scans of all partitions, merged by position.
 
 use partition::Task;
 use query::STEPS_MAX;
@@ -11,9 +11,9 @@ use super::order_tracker::OrderTracker;
 use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let units = execution.units(Task::Scan, execution.budget(page));
+    let units = execution.merged_units(Task::Scan, execution.budget(page));
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = take_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -49,7 +49,7 @@ fn take_steps(
     }
 }
 
-/// The rows of a step, in order and without those that were given before.
+/// The rows of a step, in order and without those that previous pages returned.
 pub(super) fn rows_of(execution: &Execution<'_>, step: MergedStep) -> Vec<PartRow> {
     let tagged = step
         .steps
@@ -63,7 +63,7 @@ pub(super) fn rows_of(execution: &Execution<'_>, step: MergedStep) -> Vec<PartRo
     without_given(&execution.points, rows)
 }
 
-/// What the steps of a page took so far.
+/// The cost of the steps of a page so far.
 #[derive(Default)]
 pub(super) struct Cost {
     scanned: u64,
@@ -79,8 +79,8 @@ impl Cost {
         self.evaluated += step.steps.iter().map(|(_, step)| step.evaluated).sum::<usize>();
     }
 
-    /// Whether a page that can end anywhere may look at more: it has not cost enough, and
-    /// if it is full, not enough was looked at to see whether there is another row.
+    /// Whether a page that can end anywhere may scan more: its budget is not used up, and
+    /// if it is full, neither is the look-ahead for another row.
     pub(super) fn may_go_on(&mut self, execution: &Execution<'_>, page: &PageBuilder<'_>) -> bool {
         if page.is_full() {
             self.looked_ahead += self.last;
@@ -88,8 +88,8 @@ impl Cost {
         self.is_affordable(execution) && self.looked_ahead <= LOOK_AHEAD_MAX
     }
 
-    /// Whether it has not cost enough.
+    /// Whether its budget is not used up.
     pub(super) fn is_affordable(&self, execution: &Execution<'_>) -> bool {
-        self.scanned < execution.query.bounds.met && self.evaluated <= STEPS_MAX / 2
+        self.scanned < execution.query.bounds.scanned && self.evaluated <= STEPS_MAX / 2
     }
 }

@@ -1,10 +1,10 @@
-//! A scan of one partition's items that finds few rows, in pieces side by side.
+//! A selective scan of one partition's items, in pieces that run in parallel.
 //!
-//! The scan begins as any other. If it has not filled the page after some hundred items, the
-//! ring in front of it is cut into pieces of some hundred, which are scanned on the cores
-//! there are and taken in order. A piece that fits the page as a whole is taken as it is. In
-//! the first one that does not, the page ends: it is scanned again, with what the page has
-//! left as its budget. So pages end where one scan would have ended them.
+//! The scan begins as any other. If it has not filled the page after some hundred items,
+//! the ring ahead of it is cut into pieces of some hundred, which are scanned on the
+//! available cores and consumed in order. A piece that fits the page as a whole is taken as
+//! it is. The first one that does not is where the page ends: it is scanned again, with the
+//! rest of the page's budget. So pages end where a single scan would have ended them.
 
 use std::ops::ControlFlow;
 
@@ -18,19 +18,19 @@ use super::execution::Execution;
 use super::stream::StepTaker;
 use crate::query::QueryFailure;
 use crate::query::cursor::ResumePoint;
-use crate::query::fanout::Unit;
-use crate::query::merge::{MergedStep, go_on_after};
+use crate::query::fanout::{Unit, go_on_after};
+use crate::query::merge::MergedStep;
 
 /// Items after which a page that is not full is scanned in pieces.
 const ALONE_ITEMS: u64 = 250;
 
-/// Items of a piece, about: a millisecond.
+/// Approximate number of items in a piece: a millisecond.
 const PIECE_ITEMS: u64 = 500;
 
 /// The ring is cut where this many equal parts meet.
 const RING_PARTS: u32 = 1_024;
 
-/// Whether the items of one partition are read one by one.
+/// Whether the access path is a scan of the items of one partition.
 pub(super) fn can_cut(execution: &Execution<'_>) -> bool {
     let is_range = |within: &[EpkRange]| match within {
         [range] => range.position().is_none(),
@@ -65,7 +65,7 @@ pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
     }
 }
 
-/// Whether a page takes more. If not, where the next one begins, if there is one.
+/// Whether a page takes more. If not, the resume point of the next one, if there is one.
 type Taken = Result<ControlFlow<Option<ResumePoint>>, QueryFailure>;
 
 /// A scan of a partition's items.
@@ -83,7 +83,7 @@ struct Scan<'p> {
 }
 
 impl Scan<'_> {
-    /// What the page has left.
+    /// The rest of the page's budget.
     fn rest(&self) -> ScanBudget {
         ScanBudget {
             candidates: self.budget.candidates.saturating_sub(self.scanned),
@@ -93,7 +93,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Scans on this thread, some items or to the end of the page.
+    /// Scans on this thread, a number of items or to the end of the page.
     fn alone(&mut self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Taken {
         let rest = self.rest();
         let most = if self.is_cut { u64::MAX } else { ALONE_ITEMS };
@@ -102,7 +102,7 @@ impl Scan<'_> {
         self.take(execution, page, answered)
     }
 
-    /// Takes an answer as it is.
+    /// Takes an answer as a whole.
     fn take(
         &mut self,
         execution: &mut Execution<'_>,
@@ -136,7 +136,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Scans pieces of the ring side by side.
+    /// Scans pieces of the ring in parallel.
     fn in_pieces(&mut self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Taken {
         let pieces = self.pieces(execution)?;
         if pieces.len() < 2 {
@@ -168,7 +168,7 @@ impl Scan<'_> {
         Ok(ended)
     }
 
-    /// How full the page is with what a piece adds to it, which began to count where all
+    /// The progress of the page with a piece added, whose counts began where those of all
     /// pieces did.
     fn added(&self, answered: &PartialPage, begun: ScanProgress) -> ScanProgress {
         let (own, piece) = (self.progress, answered.progress);
@@ -180,7 +180,7 @@ impl Scan<'_> {
         }
     }
 
-    /// Whether the page goes on after a whole piece.
+    /// Whether the page continues after a whole piece.
     fn fits(&self, answered: &PartialPage, progress: ScanProgress) -> bool {
         answered.end == ScanEnd::Exhausted
             && progress.rows < self.budget.rows
@@ -189,13 +189,13 @@ impl Scan<'_> {
             && self.evaluated + answered.evaluated <= STEPS_MAX / 2
     }
 
-    /// The piece is scanned.
+    /// Moves the scan past a piece.
     fn leave(&mut self, piece: &Unit) {
         let Some(end) = piece.query.within.last().map(|last| last.max.clone()) else { return };
         self.unit.query.within = rest_from(&self.unit.query.within, &end);
     }
 
-    /// The ring in front of the scan, as far as the page may get, in pieces.
+    /// The ring ahead of the scan, as far as the page may get, in pieces.
     fn pieces(&self, execution: &Execution<'_>) -> Result<Vec<Unit>, QueryFailure> {
         let query = &self.unit.query;
         let is_begun = self.progress.made >= self.budget.skip && !self.is_cut;
@@ -222,7 +222,7 @@ impl Scan<'_> {
         Ok((1..).zip(pieces).filter_map(piece).collect())
     }
 
-    /// About how many items the page may look at until it ends.
+    /// Approximate number of items that the page may still scan.
     fn items_left(&self) -> u64 {
         let left = self.budget.candidates.saturating_sub(self.scanned);
         let rows = self.budget.rows.saturating_sub(self.progress.rows) as u64;
@@ -230,7 +230,7 @@ impl Scan<'_> {
         if self.progress.made == 0 { left } else { left.min(rows.saturating_mul(per_row)) }
     }
 
-    /// Where the scan has come to.
+    /// The position of the scan.
     fn position(&self) -> Option<Epk> {
         let start = self.unit.query.starts.last()?;
         position_epk(start.position())

@@ -1,7 +1,7 @@
-//! Where a page has come to in scan order.
+//! The resume point of a page in scan order.
 //!
-//! The tracker holds on to the last position that was passed; a resume point is made of it
-//! once, when the page ends.
+//! The tracker keeps the last position that was passed; the resume point is made once, when
+//! the page ends.
 
 use bytes::Bytes;
 use model::epk::EpkRange;
@@ -15,7 +15,7 @@ use crate::query::merge::PartRow;
 /// The last row, or item without one, that was passed.
 pub(super) struct ScanTracker<'p> {
     order: ScanOrder,
-    /// Where the page before ended in the middle of an item.
+    /// The position where the previous page ended in the middle of an item.
     resumed: Option<&'p RowPosition>,
     group: EpkRange,
     position: Bytes,
@@ -30,7 +30,7 @@ impl<'p> ScanTracker<'p> {
         ScanTracker { order: execution.plan.order(), resumed, group, position, rows: 0 }
     }
 
-    /// Offers a row at a position to the page, unless one before has it.
+    /// Offers a row at a position to the page, unless a previous one returned it.
     pub(super) fn offer(
         &mut self,
         page: &mut PageBuilder<'_>,
@@ -45,7 +45,7 @@ impl<'p> ScanTracker<'p> {
         More::Continue(())
     }
 
-    /// Goes past an item that gives no row.
+    /// Passes an item without a row.
     pub(super) fn pass_item(&mut self, at: (&EpkRange, &Bytes)) {
         self.pass(at, self.rows_at(at.1));
     }
@@ -55,7 +55,7 @@ impl<'p> ScanTracker<'p> {
         self.resume_point(None)
     }
 
-    /// How many rows at a position the pages before gave.
+    /// The number of rows at a position that previous pages returned.
     fn given_at(&self, position: &Bytes) -> u32 {
         let resumed = self.resumed.filter(|resumed| resumed.is_at(kept(position)));
         resumed.and_then(|resumed| resumed.rows).unwrap_or_default()
@@ -89,7 +89,7 @@ impl<'p> ScanTracker<'p> {
     }
 }
 
-/// What a cursor keeps of a position.
+/// The part of a position that a cursor keeps.
 fn kept(position: &[u8]) -> &[u8] {
     position.get(..POSITION_BYTES_MAX).unwrap_or(position)
 }

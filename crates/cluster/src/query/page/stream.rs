@@ -1,9 +1,9 @@
-//! Rows that come as their items are met, in no order, until the page is full or has cost
-//! enough.
+//! Rows in scan order, for queries without an order, until the page is full or its budget
+//! is used up.
 //!
-//! A page is about one partition, so usually there is one scan, which keeps to the page's own
-//! budget. Where it reads item after item and finds few rows, the ring in front of it is cut
-//! into pieces that are scanned side by side (`pieces.rs`).
+//! Such a page covers one partition, so usually there is one scan, which keeps to the
+//! page's own budget. A full scan that finds few rows is cut into pieces that run in
+//! parallel (`pieces.rs`).
 
 use partition::Task;
 
@@ -20,8 +20,8 @@ pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
     if pieces::can_cut(execution) {
         return pieces::fill(execution, page);
     }
-    let units = execution.units(Task::Scan, execution.budget(page));
-    let mut merge = StepMerge::new(execution.fanout, units, false);
+    let units = execution.merged_units(Task::Scan, execution.budget(page));
+    let mut merge = StepMerge::new(execution.fanout, &units, false)?;
     let filled = take_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
@@ -46,7 +46,7 @@ fn take_steps(
     }
 }
 
-/// Puts the rows of steps on a page.
+/// Adds the rows of steps to a page.
 pub(super) struct StepTaker<'p> {
     pub(super) tracker: ScanTracker<'p>,
     pub(super) cost: Cost,
@@ -57,7 +57,7 @@ impl<'p> StepTaker<'p> {
         StepTaker { tracker: ScanTracker::new(execution), cost: Cost::default() }
     }
 
-    /// Takes a step; where the next page begins, if this one ends with it.
+    /// Takes a step; returns the resume point if the page ends with it.
     pub(super) fn take(
         &mut self,
         execution: &Execution<'_>,
@@ -76,7 +76,8 @@ impl<'p> StepTaker<'p> {
         if !is_hit {
             self.tracker.pass_item(at);
         }
-        // The next page would begin with the same items where a position is too long.
+        // With a position that is too long for a cursor, the next page would begin with the
+        // same items.
         let may_end = position.len() <= partition::POSITION_BYTES_MAX;
         if !self.cost.may_go_on(execution, page) && may_end {
             return More::Break(Some(self.tracker.after()));

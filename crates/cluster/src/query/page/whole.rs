@@ -1,11 +1,11 @@
-//! Results each row of which depends on all items: rows sorted out of all, distinct rows,
-//! groups, and what subqueries in FROM make of everything.
+//! Blocking operators, whose every row depends on all items: sorting without an index,
+//! DISTINCT, groups, and subqueries in FROM over everything.
 //!
-//! Nothing is kept between pages, so each page makes the whole result again and leaves
-//! out the rows that were given. Which ones these are is told by what they are: rows by what
-//! they are sorted by, groups by their keys, rows that are all different by their values. So
-//! what is written between two pages neither repeats nor hides another row. Partitions give
-//! sorted runs and partial groups, bucket by bucket and side by side.
+//! Nothing is kept between pages, so each page computes the whole result again and skips
+//! the rows that were returned. They are identified by value (keyset pagination): sorted
+//! rows by their sort keys, groups by their keys, distinct rows by their values. So what is
+//! written between two pages neither repeats nor hides another row. Partitions return
+//! sorted runs and partial groups, bucket by bucket and in parallel.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::ControlFlow;
@@ -14,7 +14,7 @@ use std::rc::Rc;
 use bytes::Bytes;
 use model::json::Raw;
 use partition::{
-    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_place,
+    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_sort_key,
 };
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
@@ -27,7 +27,7 @@ use crate::query::QueryFailure;
 use crate::query::cursor::ResumePoint;
 use crate::query::merge::{Next, PartRow, StepMerge, distinct_runs, merge_runs, without_given};
 
-/// Steps of a query over all documents at once, in which nobody looks at the clock.
+/// Steps of a query over all documents at once, which does not check the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
 
 /// Sorted runs of several units, each with its partition.
@@ -37,7 +37,7 @@ struct Runs {
     among: Vec<(usize, Vec<OutputRow>)>,
 }
 
-/// The first rows after the cursor, sorted out of all there are.
+/// The first rows after the cursor, sorted out of all: a top-N sort.
 pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
     let wanted = page.wanted();
     let runs = runs_of(execution, Task::TopRows { rows: wanted })?;
@@ -51,22 +51,22 @@ pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
     Ok(more.break_value().flatten())
 }
 
-/// The sorted runs that partitions give for a task.
+/// The sorted runs that partitions return for a task.
 fn runs_of(execution: &mut Execution<'_>, task: Task) -> Result<Runs, QueryFailure> {
     let (units, fanout) = (execution.units_of_all(task)?, execution.fanout);
     let mut runs = Runs::default();
-    fanout.side_by_side(units, |unit, answered| {
+    fanout.all(units, |unit, answered| {
         execution.ledger.keep(answered.footprint())?;
         execution.note_page(unit.part, &answered);
         runs.rows.push((unit.part, answered.rows));
         runs.among.push((unit.part, answered.among));
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     Ok(runs)
 }
 
-/// Rows that differ from each other: the first ones after the cursor, in the order of their
-/// values. Where any will do and all of them fit on the page, no more are looked for.
+/// Distinct rows: the first ones after the cursor, in the order of their values. Where any
+/// will do and all of them fit on the page, it terminates early.
 pub(super) fn distinct(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
     let wanted = page.wanted();
     let is_unordered = execution.query.bound.order().is_empty();
@@ -84,7 +84,8 @@ pub(super) fn distinct(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>
     Ok(more.break_value().flatten())
 }
 
-/// As many rows as are enough, asking no more partitions than it takes.
+/// Collects as many rows as are needed, from no more partitions than it takes (early
+/// termination).
 fn enough_of(
     execution: &mut Execution<'_>,
     task: Task,
@@ -96,7 +97,7 @@ fn enough_of(
         execution.ledger.keep(answered.footprint())?;
         execution.note_page(unit.part, &answered);
         for row in &answered.rows {
-            texts.entry(row.place.clone()).or_insert(row.text.len());
+            texts.entry(row.sort_key.clone()).or_insert(row.text.len());
         }
         runs.rows.push((unit.part, answered.rows));
         runs.among.push((unit.part, answered.among));
@@ -106,7 +107,7 @@ fn enough_of(
     Ok(runs)
 }
 
-/// The first of each, in the order of the query. What was given before is not again.
+/// The first row of each value, in the order of the query, without those of previous pages.
 pub(super) fn distinct_in_order(
     execution: &mut Execution<'_>,
     page: &mut PageBuilder<'_>,
@@ -116,21 +117,21 @@ pub(super) fn distinct_in_order(
         let rows = merge_runs(runs.rows, usize::MAX);
         return first_of_each(execution, page, rows, OrderTracker::by_keys(execution));
     }
-    // How far it has to go to fill the page is not known beforehand.
+    // How much it has to scan to fill the page is not known beforehand.
     let budget = ScanBudget {
         candidates: (page.wanted() as u64).saturating_add(ROWS_SPARE),
         steps: LONG_STEPS_MAX,
         ..ScanBudget::default()
     };
-    let units = execution.units(Task::Scan, budget);
+    let units = execution.merged_units(Task::Scan, budget);
     let backwards = execution.plan.access.is_backwards();
-    let mut merge = StepMerge::new(execution.fanout, units, backwards);
+    let mut merge = StepMerge::new(execution.fanout, &units, backwards)?;
     let filled = distinct_steps(execution, page, &mut merge);
     execution.note_all(&merge);
     filled
 }
 
-/// Rows that are looked at beyond those of a page, as some will be the same.
+/// Rows that are fetched beyond those of a page, as some will be duplicates.
 const ROWS_SPARE: u64 = 64;
 
 fn distinct_steps(
@@ -155,7 +156,7 @@ fn distinct_steps(
     }
 }
 
-/// The first of each, of rows that are all there, in order.
+/// The first row of each value, out of a complete list in order.
 fn first_of_each(
     execution: &Execution<'_>,
     page: &mut PageBuilder<'_>,
@@ -178,28 +179,28 @@ pub(super) fn aggregate(execution: &mut Execution<'_>, page: &mut PageBuilder<'_
     let bound = &execution.query.bound;
     let mut run = execution.run(LONG_STEPS_MAX);
     let (units, fanout) = (execution.units_of_all(Task::Aggregate)?, execution.fanout);
-    fanout.side_by_side(units, |unit, mut answered: PartialPage| {
+    fanout.all(units, |unit, mut answered: PartialPage| {
         execution.note_page(unit.part, &answered);
         run.merge(std::mem::take(&mut answered.aggregate))?;
-        Ok(ControlFlow::Continue(()))
+        Ok(())
     })?;
     if bound.is_distinct() && bound.orders_groups() {
         return distinct_groups(execution, &mut run, page);
     }
     let mut first = First::new(execution, page);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
-        let place = value_place(bound, &execution.order, &row)?;
-        if !first.wants(&place) {
+        let sort_key = value_sort_key(bound, &execution.order, &row)?;
+        if !first.wants(&sort_key) {
             return MORE;
         }
         let Some(text) = row.text()? else { return MORE };
-        first.add(OutputRow { place, text, identity: String::new() })?;
+        first.add(OutputRow { sort_key, text, identity: String::new() })?;
         MORE
     })?;
     Ok(first.fill(execution, page))
 }
 
-/// The first of groups whose rows are the same, in the order of the query.
+/// The first of groups with equal rows, in the order of the query.
 fn distinct_groups(
     execution: &Execution<'_>,
     run: &mut Run<'_>,
@@ -208,8 +209,8 @@ fn distinct_groups(
     let (mut rows, bound) = (Vec::new(), &execution.query.bound);
     let _ = run.finish(&mut |row: Row<'_, '_>| {
         let Some(text) = row.text()? else { return MORE };
-        let place = value_place(bound, &execution.order, &row)?;
-        let row = OutputRow { place, text, identity: row.identity() };
+        let sort_key = value_sort_key(bound, &execution.order, &row)?;
+        let row = OutputRow { sort_key, text, identity: row.identity() };
         execution.ledger.keep(row.footprint())?;
         rows.push(PartRow { row, part: 0 });
         MORE
@@ -218,13 +219,14 @@ fn distinct_groups(
     first_of_each(execution, page, rows, OrderTracker::new(execution))
 }
 
-/// The first rows after the cursor, of many that are told apart by their places: the top N
-/// by place.
+/// The first rows after the cursor, out of rows that their sort keys distinguish: a top-N
+/// set.
 struct First<'p> {
     rows: BTreeMap<Vec<u8>, OutputRow>,
     wanted: usize,
     point: Option<&'p Point>,
-    /// Of these some were given, and which ones is known when all are there.
+    /// Rows that begin like the truncated resume point. Some of them were returned; which
+    /// ones is known when all are there.
     among: BTreeMap<Vec<u8>, OutputRow>,
     ledger: Rc<Ledger>,
 }
@@ -236,30 +238,30 @@ impl<'p> First<'p> {
         First { rows, wanted: page.wanted(), point, among, ledger }
     }
 
-    /// Whether a row is one of them, as far as is known.
-    fn wants(&self, place: &[u8]) -> bool {
-        let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *place);
+    /// Whether a row belongs to them, as far as is known.
+    fn wants(&self, sort_key: &[u8]) -> bool {
+        let is_last = || self.rows.last_key_value().is_some_and(|(last, _)| **last < *sort_key);
         let is_beyond = self.rows.len() >= self.wanted && is_last();
-        let is_given = self.point.is_some_and(|point| point.is_behind(place));
-        let is_there = self.rows.contains_key(place) || self.among.contains_key(place);
+        let is_given = self.point.is_some_and(|point| point.is_after(sort_key));
+        let is_there = self.rows.contains_key(sort_key) || self.among.contains_key(sort_key);
         !is_beyond && !is_given && !is_there
     }
 
     fn add(&mut self, row: OutputRow) -> Result<(), QueryError> {
-        let bytes = |row: &OutputRow| row.footprint() + row.place.len();
+        let bytes = |row: &OutputRow| row.footprint() + row.sort_key.len();
         self.ledger.keep(bytes(&row))?;
-        if self.point.is_some_and(|point| point.is_among(&row.place)) {
-            self.among.insert(row.place.clone(), row);
+        if self.point.is_some_and(|point| point.is_among(&row.sort_key)) {
+            self.among.insert(row.sort_key.clone(), row);
             return Ok(());
         }
-        self.rows.insert(row.place.clone(), row);
+        self.rows.insert(row.sort_key.clone(), row);
         if self.rows.len() > self.wanted {
             self.ledger.release(self.rows.pop_last().map_or(0, |(_, last)| bytes(&last)));
         }
         Ok(())
     }
 
-    /// Puts them on the page. Says where the next one begins.
+    /// Adds them to the page. Returns where the next one begins.
     fn fill(self, execution: &Execution<'_>, page: &mut PageBuilder<'_>) -> Option<ResumePoint> {
         let part_row = |row: OutputRow| PartRow { row, part: 0 };
         let mut tracker = OrderTracker::new(execution);
@@ -273,11 +275,12 @@ impl<'p> First<'p> {
     }
 }
 
-/// The rows of a result in the order of their places, from the cursor on.
+/// The rows of a result in the order of their sort keys, from the cursor on.
 struct Results<'p> {
     point: Option<&'p Point>,
     tracker: OrderTracker<'p>,
-    /// Rows of which the cursor does not tell, one by one, which were given.
+    /// Rows that begin like a truncated resume point, which does not name those that were
+    /// returned one by one.
     held: Vec<PartRow>,
     rest: Option<ResumePoint>,
 }
@@ -287,12 +290,12 @@ impl<'p> Results<'p> {
         Results { point: execution.point(), tracker, held: Vec::new(), rest: None }
     }
 
-    /// Takes the next row; whether there is room for more.
+    /// Takes the next row; whether the page takes more.
     fn take(&mut self, page: &mut PageBuilder<'_>, row: PartRow) -> ControlFlow<()> {
-        if self.point.is_some_and(|point| point.is_behind(&row.row.place)) {
+        if self.point.is_some_and(|point| point.is_after(&row.row.sort_key)) {
             return ControlFlow::Continue(());
         }
-        if self.point.is_some_and(|point| point.is_among(&row.row.place)) {
+        if self.point.is_some_and(|point| point.is_among(&row.row.sort_key)) {
             self.held.push(row);
             return ControlFlow::Continue(());
         }
@@ -300,11 +303,11 @@ impl<'p> Results<'p> {
         self.put(page, row)
     }
 
-    /// Gives the rows that were held, once all of them are there.
+    /// Adds the held rows, once all of them are there.
     fn release(&mut self, page: &mut PageBuilder<'_>) -> ControlFlow<()> {
         let held = std::mem::take(&mut self.held);
-        let places = held.iter().map(|row| &*row.row.place);
-        let done = self.point.map_or(0, |point| point.done(places));
+        let sort_keys = held.iter().map(|row| &*row.row.sort_key);
+        let done = self.point.map_or(0, |point| point.done(sort_keys));
         held.into_iter().skip(done).try_for_each(|row| self.put(page, row))
     }
 
@@ -331,15 +334,15 @@ pub(super) fn gather(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) 
     let mut documents: Vec<Bytes> = Vec::new();
     if bound.reads_documents() {
         let (units, fanout) = (execution.units_of_all(Task::Documents)?, execution.fanout);
-        fanout.side_by_side(units, |unit, mut answered| {
+        fanout.all(units, |unit, mut answered| {
             execution.ledger.keep(answered.footprint())?;
             execution.note_page(unit.part, &answered);
             documents.append(&mut answered.documents);
-            Ok(ControlFlow::Continue(()))
+            Ok(())
         })?;
     }
     let texts = documents.iter().map(|text| std::str::from_utf8(text).unwrap_or_default());
-    // OFFSET is applied to the rows before they come.
+    // OFFSET was applied to the rows already.
     let mut rest = Rest { before: page.given, page, resume: None };
     bound.execute_each(
         texts.map(Raw::trusted),
@@ -350,12 +353,12 @@ pub(super) fn gather(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) 
     Ok(rest.finish())
 }
 
-/// The rows of a whole result that come after those that were given, put on the page one
-/// by one: the result itself is never there at once. They have nothing else in common by
-/// which the last one could be found again.
+/// The rows of a whole result after those that were returned, added to the page one by one:
+/// the result itself is never in memory at once. Nothing but their count identifies the
+/// last one.
 struct Rest<'s, 'q> {
     page: &'s mut PageBuilder<'q>,
-    /// Rows that are still left out.
+    /// Rows that are still to be skipped.
     before: u64,
     resume: Option<ResumePoint>,
 }

@@ -7,7 +7,7 @@ use runtime::SimulatedClock;
 use super::*;
 use crate::query::schedule::{QUEUE_MAX, TURNS};
 
-/// Threads whose time is told by a test.
+/// Threads with a clock that a test moves.
 fn threads() -> (QueryThreads, Arc<SimulatedClock>) {
     let clock = Arc::new(SimulatedClock::new());
     (QueryThreads::new(&Runtime::simulated_at(Arc::clone(&clock), 1)), clock)
@@ -17,7 +17,7 @@ fn poll<T>(future: std::pin::Pin<&mut impl Future<Output = T>>) -> Poll<T> {
     future.poll(&mut Context::from_waker(Waker::noop()))
 }
 
-/// Work that says that it runs, then goes on for ever, and says why it ended.
+/// Work that signals when it runs, then runs for ever, and reports why it ended.
 fn endless() -> (impl FnOnce(&Arc<Turn>) + Send + 'static, Receiver<()>, Receiver<ClusterError>) {
     let (begins, begun) = sync_channel(1);
     let (ends, ended): (SyncSender<ClusterError>, _) = sync_channel(1);
@@ -56,7 +56,7 @@ fn a_query_that_has_not_begun_goes_with_its_client() {
         clients.push(client);
         ends.push(ended);
     }
-    // All turns are taken, and time stands still: nobody else begins.
+    // All turns are taken, and time stands still: no other query begins.
     for _ in 0..3 * QUEUE_MAX {
         let mut client = pin!(threads.run(|_| panic!("never begun")));
         assert!(poll(client.as_mut()).is_pending());
@@ -96,7 +96,7 @@ fn stopping_ends_what_runs_and_refuses_what_waits() {
 #[test]
 fn a_small_query_is_answered_while_many_long_ones_run() {
     let (threads, clock) = threads();
-    // Every look at the clock takes a slice, so everybody passes on his turn.
+    // Every look at the clock takes a slice, so every query yields its turn.
     clock.slow_down(SLICE);
     let mut clients = Vec::new();
     let mut ends = Vec::new();

@@ -1,4 +1,4 @@
-//! Tasks that look at all items: top-N rows, distinct rows, groups, and the items
+//! Blocking tasks, which scan all items: top-N rows, distinct rows, groups, and the items
 //! themselves.
 
 use std::collections::{BTreeMap, BinaryHeap};
@@ -22,7 +22,7 @@ impl Executor<'_> {
         let (mut among, points) = (SortBuffer::new(&ledger), &self.query.points);
         let run = &mut self.run(LONG_STEPS_MAX);
         self.each_row(run, |row| {
-            if points.iter().any(|point| point.is_among(&row.place)) {
+            if points.iter().any(|point| point.is_among(&row.sort_key)) {
                 return among.add(row).map(ControlFlow::Continue);
             }
             ledger.keep(row.footprint())?;
@@ -36,7 +36,7 @@ impl Executor<'_> {
         Ok(self.finished(PartialPage { rows, among, ..page }, ScanEnd::Exhausted))
     }
 
-    /// The first rows of all that are told apart by their places.
+    /// The first of the rows that are distinguished by their sort keys.
     pub(super) fn distinct(
         mut self,
         page: PartialPage,
@@ -46,19 +46,19 @@ impl Executor<'_> {
         let (mut first, mut among) = (BTreeMap::<Vec<u8>, OutputRow>::new(), BTreeMap::new());
         let (mut text_bytes, mut end) = (0, ScanEnd::Exhausted);
         let (ledger, points) = (Rc::clone(&self.ledger), &self.query.points);
-        let bytes = |row: &OutputRow| row.footprint() + row.place.len();
+        let bytes = |row: &OutputRow| row.footprint() + row.sort_key.len();
         let run = &mut self.run(LONG_STEPS_MAX);
         self.each_row(run, |row| {
-            let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.place);
-            let is_there = first.contains_key(&row.place) || among.contains_key(&row.place);
+            let is_last = || first.last_key_value().is_some_and(|(last, _)| *last < row.sort_key);
+            let is_there = first.contains_key(&row.sort_key) || among.contains_key(&row.sort_key);
             let is_beyond = first.len() >= wanted && is_last();
             if !is_there && !is_beyond {
                 ledger.keep(bytes(&row))?;
-                if points.iter().any(|point| point.is_among(&row.place)) {
-                    among.insert(row.place.clone(), row);
+                if points.iter().any(|point| point.is_among(&row.sort_key)) {
+                    among.insert(row.sort_key.clone(), row);
                 } else {
                     text_bytes += row.text.len();
-                    first.insert(row.place.clone(), row);
+                    first.insert(row.sort_key.clone(), row);
                     if first.len() > wanted {
                         ledger.release(first.pop_last().map_or(0, |(_, last)| bytes(&last)));
                     }
@@ -77,10 +77,10 @@ impl Executor<'_> {
     /// Groups of all items.
     pub(super) fn aggregate(mut self, page: PartialPage) -> Result<PartialPage, ExecuteError> {
         let mut run = self.run(LONG_STEPS_MAX);
-        if self.query.exact && self.query.bound.counts_documents() {
+        if self.query.covers_filter && self.query.bound.counts_documents() {
             while let Some(count) = self.candidates.count(PACE_CANDIDATES)? {
                 run.add_documents(count);
-                self.pace.go_on_to_the_end()?;
+                self.slice.go_on_to_the_end()?;
             }
         } else {
             while let Some(candidate) = self.candidates.next()? {
@@ -102,7 +102,7 @@ impl Executor<'_> {
                 self.ledger.keep(item.text.len() + ROW_BYTES)?;
                 documents.push(item.text);
             }
-            self.pace.go_on_to_the_end()?;
+            self.slice.go_on_to_the_end()?;
         }
         Ok(self.finished(PartialPage { documents, ..page }, ScanEnd::Exhausted))
     }

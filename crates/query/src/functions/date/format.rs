@@ -20,8 +20,8 @@ const MONTHS: [&str; 12] = [
 const WEEKDAYS: [&str; 7] =
     ["Sunday", "Monday", "Tuesday", "Wednesday", "Thursday", "Friday", "Saturday"];
 
-/// Runs of a letter are specifiers, a backslash takes the next character as it
-/// is, and all else stands for itself.
+/// Runs of a letter are specifiers, a backslash escapes the next character, and everything
+/// else stands for itself.
 pub(super) fn format(instant: Instant, format: &str) -> String {
     let mut out = String::new();
     let mut chars = format.chars().peekable();
@@ -41,7 +41,7 @@ pub(super) fn format(instant: Instant, format: &str) -> String {
     out
 }
 
-/// Writes a specifier of so many letters; `None` if the letter is none.
+/// Writes a specifier of `length` letters; `None` if the letter is none.
 fn specifier(instant: Instant, letter: char, length: usize, out: &mut String) -> Option<()> {
     let date = instant.date();
     let shown = |name: &str| Part::find(name).map_or(0, |part| part.shown(instant));
@@ -68,7 +68,7 @@ fn specifier(instant: Instant, letter: char, length: usize, out: &mut String) ->
 
 fn number(out: &mut String, number: i64, digits: usize) -> Option<()> {
     let shown = number.to_string();
-    // Longer than a width may be that the formatter takes.
+    // Longer than the widths that the formatter accepts.
     out.extend(std::iter::repeat_n('0', digits.saturating_sub(shown.len())));
     out.push_str(&shown);
     Some(())

@@ -60,8 +60,8 @@ impl Instant {
         Instant::new(Date { year, month, day }, self.ticks_of_day())
     }
 
-    /// Reads `YYYY-MM-DD` and `YYYY-MM-DD(T| )hh:mm:ss`, with up to seven digits
-    /// of a fraction, and with or without a `Z` or a distance from UTC at the end.
+    /// Reads `YYYY-MM-DD` and `YYYY-MM-DD(T| )hh:mm:ss`, with up to seven digits of a
+    /// fraction, and with or without a `Z` or an offset from UTC at the end.
     pub(super) fn parse(text: &str) -> Option<Instant> {
         let (text, ahead) = match text.strip_suffix('Z') {
             Some(text) => (text, 0),
@@ -138,9 +138,9 @@ fn days_of(year: i64, month: i64) -> i64 {
     }
 }
 
-/// A text and how many ticks its time is ahead of UTC: `±hh`, `±hhmm` or `±hh:mm`.
+/// A text and the offset of its time from UTC in ticks: `±hh`, `±hhmm` or `±hh:mm`.
 fn apart(text: &str) -> Option<(&str, i64)> {
-    // The signs of a date are no such distance.
+    // The signs of a date are no such offset.
     let day = text.get(..DAY_LENGTH).map_or(text.len(), str::len);
     let Some(at) = text.get(day..)?.find(['+', '-']).map(|at| at + day) else {
         return Some((text, 0));
@@ -175,7 +175,7 @@ fn ticks_of_fraction(text: &str) -> Option<i64> {
     Some((text.len()..7).fold(value, |value, _| value * 10))
 }
 
-/// A number of exactly so many digits.
+/// A number of exactly `count` digits.
 fn digits(text: &str, count: usize) -> Option<i64> {
     let digits = text.len() == count && text.bytes().all(|byte| byte.is_ascii_digit());
     digits.then(|| text.parse().ok())?

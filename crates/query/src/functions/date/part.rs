@@ -63,8 +63,8 @@ impl Part {
         }
     }
 
-    /// How many boundaries of this part lie between the two. Of parts that are shorter than
-    /// a second, it is the whole ones that count beyond the boundaries of seconds.
+    /// The number of boundaries of this part between the two. Of parts that are shorter
+    /// than a second, the whole ones count beyond the boundaries of seconds.
     pub(super) fn boundaries(self, from: Instant, to: Instant) -> Option<i64> {
         if let Part::Fixed(length @ ..SECOND) = self {
             let split = |instant: Instant| {
@@ -86,7 +86,7 @@ impl Part {
         }
     }
 
-    /// What a calendar or a clock shows for this part.
+    /// The value of this part on a calendar or a clock.
     pub(super) fn shown(self, instant: Instant) -> i64 {
         let date = instant.date();
         let time = instant.ticks_of_day();
@@ -132,7 +132,7 @@ fn whole_bins(since: i64, length: i64, size: i64) -> Option<i64> {
     if past < 0 { start.checked_sub(length) } else { Some(start) }
 }
 
-/// The whole part, or what is next to it among the integers.
+/// The integer part, or the nearest 64-bit integer.
 #[expect(clippy::cast_possible_truncation, reason = "dates are checked after this")]
 fn saturated(double: f64) -> i64 {
     double as i64

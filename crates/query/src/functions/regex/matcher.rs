@@ -1,13 +1,12 @@
-//! Looking for a pattern in a text, byte by byte, paying on the way.
+//! Regular-expression search, byte by byte, charged as it runs.
 //!
-//! The library's own searches cannot be interrupted, and their worst case is the size
-//! of the compiled pattern times the length of the text: hours for two megabytes. So
-//! only its lazy DFA is used, and driven from here. A transition that it knows costs
-//! as much as looking at a byte. One that it has to work out may visit the whole
-//! pattern and costs accordingly; a pattern that needs a new state for every byte pays
-//! for every byte. Where a DFA cannot tell (Unicode word boundaries next to letters
-//! outside ASCII), the library simulates the pattern, which is paid for beforehand as
-//! if each byte visited all of it.
+//! The library's own searches cannot be interrupted, and their worst case is the size of
+//! the compiled pattern times the length of the text: hours for two megabytes. So only its
+//! lazy DFA is used, and driven from here. A cached transition costs as much as reading a
+//! byte. Computing a new one may visit the whole pattern and costs accordingly; a pattern
+//! that needs a new state for every byte pays for every byte. Where a DFA cannot decide
+//! (Unicode word boundaries next to letters outside ASCII), the library simulates the
+//! pattern, which is charged beforehand as if each byte visited all of it.
 
 use std::collections::BTreeSet;
 use std::ops::Range;
@@ -35,7 +34,7 @@ const COMPILE_BYTE_STEPS: usize = 100;
 /// Bytes of a compiled pattern that are made in one step.
 const COMPILED_BYTES_PER_STEP: usize = 4;
 
-/// Bytes of states that the DFA keeps; when they are used up it begins anew.
+/// Bytes of states that the DFA caches; when they are used up it clears the cache.
 const CACHE_BYTES: usize = 2 * 1024 * 1024;
 
 /// Steps for a new state of the DFA, besides those for visiting the pattern.
@@ -47,16 +46,16 @@ const VISITS_PER_STEP: usize = 8;
 /// The same where the library simulates the pattern, which takes longer.
 const SIMULATED_VISITS_PER_STEP: usize = 4;
 
-/// Places in a text that a simulation may remember for groups: some megabytes.
+/// Positions in a text that a simulation may remember for groups: some megabytes.
 const PLACES_MAX: usize = 500_000;
 
 /// Steps for beginning a search.
 const SEARCH_STEPS: usize = 2;
 
-/// Bytes that are looked at before they are paid for: some microseconds.
+/// Bytes that are read before they are charged: some microseconds.
 const CHUNK_BYTES: usize = 4096;
 
-/// What may follow a pattern.
+/// The modifiers of a pattern.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Flags {
     pub(super) multi_line: bool,
@@ -69,7 +68,7 @@ pub(super) struct Flags {
 #[derive(Debug)]
 pub(super) struct Matcher {
     forward: DFA,
-    /// Finds where a match begins; whoever only asks whether there is one needs none.
+    /// Finds the start of a match; not needed where only the existence of one matters.
     reverse: Option<DFA>,
     simulation: PikeVM,
     /// The states made so far. One thread after another works with a pattern.
@@ -83,11 +82,11 @@ struct Caches {
     simulation: Option<regex_automata::nfa::thompson::pikevm::Cache>,
 }
 
-/// Why a search has not ended.
+/// Why a search was halted.
 enum Halt {
-    /// It must not go on.
+    /// Its budget is used up, or it was stopped.
     Unpaid(QueryError),
-    /// The DFA cannot tell.
+    /// The DFA cannot decide.
     Undecided,
 }
 
@@ -98,13 +97,13 @@ impl From<QueryError> for Halt {
 }
 
 impl Matcher {
-    /// Steps that have to be paid before a pattern is looked at.
+    /// Steps that are charged before a pattern is parsed.
     pub(super) fn steps(pattern: &str) -> usize {
         pattern.len().saturating_mul(COMPILE_BYTE_STEPS).saturating_add(COMPILE_STEPS)
     }
 
-    /// Compiles a pattern; `None` if it says nothing or is too large. `locates` says
-    /// whether matches will be asked for, not only whether there is one.
+    /// Compiles a pattern; `None` if it is malformed or too large. `locates` is whether the
+    /// positions of matches are needed, not only their existence.
     pub(super) fn new(
         pattern: &str,
         flags: Flags,
@@ -155,7 +154,7 @@ impl Matcher {
         }
     }
 
-    /// Gives each match to `take`, from left to right, until it wants no more.
+    /// Passes each match to `take`, from left to right, until it wants no more.
     pub(super) fn each_match<'t>(
         &self,
         text: &'t str,
@@ -165,7 +164,7 @@ impl Matcher {
         self.each_place(text, budget, |found| take(text.get(found).unwrap_or_default()))
     }
 
-    /// As [`Matcher::each_match`], by place.
+    /// As [`Matcher::each_match`], by position.
     pub(super) fn each_place(
         &self,
         text: &str,
@@ -179,7 +178,8 @@ impl Matcher {
             let Some(found) = search.next(text, from)? else { return Ok(()) };
             let is_repeated = found.is_empty() && last == Some(found.end);
             if is_repeated || !text.is_char_boundary(found.start) {
-                // An empty match right behind another one is none, nor is one in a letter.
+                // An empty match right after another one is none, nor is one inside a
+                // character.
                 from = boundary_behind(text, found.end);
                 continue;
             }
@@ -209,14 +209,14 @@ impl Matcher {
     }
 }
 
-/// What the groups of a pattern take part with in a match. Only the simulation can tell.
+/// The groups of a pattern in a match. Only the simulation finds them.
 #[derive(Debug)]
 pub(super) struct Groups {
     simulation: PikeVM,
 }
 
 impl Groups {
-    /// `None` if the pattern says nothing, or is too large to keep an eye on its groups.
+    /// `None` if the pattern is malformed, or too large to track its groups.
     pub(super) fn new(
         pattern: &str,
         flags: Flags,
@@ -230,12 +230,12 @@ impl Groups {
             .map(|simulation| Groups { simulation }))
     }
 
-    /// Whether the pattern has so many groups.
+    /// Whether the pattern has a group of that number.
     pub(super) fn has(&self, group: usize) -> bool {
         group < self.simulation.get_nfa().group_info().all_group_len()
     }
 
-    /// Where a group took part in a match that was found.
+    /// The range of a group in a match that was found.
     pub(super) fn taken(
         &self,
         text: &str,
@@ -254,12 +254,14 @@ impl Groups {
     }
 }
 
-/// Places in a text that a simulation remembers: one for each end of a group, in each state.
+/// Positions in a text that a simulation remembers: one for each end of a group, in each
+/// state.
 fn watched_places(nfa: &NFA) -> usize {
     nfa.states().len().saturating_mul(nfa.group_info().slot_len())
 }
 
-/// Makes the automaton of a pattern, and pays for it; backwards if it captures nothing.
+/// Compiles the automaton of a pattern, and charges for it; reversed if it captures
+/// nothing.
 fn compiled(
     pattern: &str,
     flags: Flags,
@@ -278,8 +280,8 @@ fn compiled(
     let built = thompson::Compiler::new().syntax(syntax).configure(config).build(pattern);
     match built {
         Ok(nfa) => {
-            // Where a search begins has to be worked out besides, for each that can be
-            // in front of it.
+            // Start states have to be computed besides, one for each kind of preceding
+            // byte.
             const BEGINNINGS: usize = 6;
             let begins = BEGINNINGS * state_steps(&nfa);
             budget.spend_steps(nfa.memory_usage() / COMPILED_BYTES_PER_STEP + begins)?;
@@ -338,18 +340,19 @@ impl<'m> Search<'m> {
     }
 }
 
-/// Goes through a text with a DFA.
+/// Runs a DFA over a text.
 struct Walker<'m> {
     dfa: &'m DFA,
     cache: &'m mut Cache,
     budget: &'m Budget,
-    /// What a new state costs.
+    /// The cost of a new state.
     state_steps: usize,
     /// For each byte, the last match state that it led on from.
     recent: Box<[Option<LazyStateID>; 256]>,
-    /// The known transitions of match states: only of others does the DFA tell whether it knows them.
+    /// The known transitions of match states: only for others does the DFA show whether
+    /// they are cached.
     known: BTreeSet<(LazyStateID, u8)>,
-    /// How often the states were thrown away.
+    /// Number of times the cache was cleared.
     clears: usize,
 }
 
@@ -374,7 +377,7 @@ impl<'m> Walker<'m> {
                 state = self.next(state, *byte)?;
                 if state.is_tagged() {
                     if state.is_match() {
-                        // The DFA tells one byte later.
+                        // The DFA reports a match one byte later.
                         found = Some(at);
                     }
                     if state.is_dead() || (earliest && found.is_some()) {
@@ -420,7 +423,7 @@ impl<'m> Walker<'m> {
         Ok(if last.is_match() { Some(from) } else { found })
     }
 
-    /// The next state. One that is not known yet has to be paid for.
+    /// The next state. One that is not cached is charged for.
     fn next(&mut self, state: LazyStateID, byte: u8) -> Result<LazyStateID, Halt> {
         if !state.is_tagged() {
             let next = self.dfa.next_state_untagged(self.cache, state, byte);

@@ -127,9 +127,9 @@ fn what_grows_with_pattern_and_text_is_paid_for_and_stopped() {
     ] {
         assert_eq!(steps(pattern, locates, text), Err(stopped.clone()), "{pattern}");
     }
-    // The DFA cannot tell, so all is paid for at once.
+    // The DFA cannot decide, so everything is charged at once.
     assert_eq!(steps(r"é(?:a?){100}\Bb", false, &format!("é{text}")), Err(stopped));
-    // Here the DFA soon has all its states: the attack that used to take minutes.
+    // Here the DFA soon has all its states: a pattern that used to take minutes.
     assert!(steps("a{0,5000}b", false, &text).unwrap() < ALLOWED);
     let (short, long) = (&text[..1_000], &text[..2_000]);
     let taken = |text| steps("a{0,5000}b", false, text).unwrap();

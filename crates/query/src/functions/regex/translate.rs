@@ -1,9 +1,8 @@
-//! From PCRE's spelling to the library's.
+//! Translation of PCRE syntax into the library's.
 //!
-//! Most of the two languages is the same. The translation changes what is
-//! spelled alike and means something else (`\d` is ASCII in PCRE, `[` in a class
-//! stands for itself, `\<` is no word boundary), and finds what the library
-//! cannot do.
+//! Most of the two languages is the same. The translation changes what looks alike and
+//! means something else (`\d` is ASCII in PCRE, `[` in a class stands for itself, `\<` is
+//! no word boundary), and detects what the library cannot do.
 
 use std::iter::Peekable;
 use std::str::Chars;
@@ -87,7 +86,7 @@ impl Translator<'_> {
         Ok(())
     }
 
-    /// The classes that have a letter; whether this is one of them.
+    /// The classes that have a letter; returns whether this is one of them.
     fn shorthand(&mut self, c: char) -> bool {
         let class = match c.to_ascii_lowercase() {
             'd' => "0-9",
@@ -165,7 +164,7 @@ impl Translator<'_> {
         }
     }
 
-    /// `(?'name'` is another way to write `(?<name>`.
+    /// `(?'name'` is an alternative spelling of `(?<name>`.
     fn quoted_name(&mut self) -> Translated {
         self.out.push_str("?<");
         self.chars.nth(1);

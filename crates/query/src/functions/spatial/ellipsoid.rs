@@ -1,7 +1,7 @@
-//! Lengths and areas on the ellipsoid, between places that are given by the normals there.
+//! Lengths and areas on the ellipsoid, between points that are given by their normals.
 //!
 //! An edge runs in a plane through the centre of the earth, so it is an arc of an ellipse,
-//! not the shortest way. Its length has no closed form: it is integrated along the chord
+//! not the geodesic. Its length has no closed form: it is integrated along the chord
 //! between the two normals, with the service's own rule and number of nodes, because its
 //! distances differ from the exact ones in the ninth digit.
 
@@ -11,13 +11,13 @@ use super::globe::{Arc, Vector, difference, dot, normalised, scaled, sum};
 const EQUATORIAL: f64 = 6_378_137.0;
 const POLAR: f64 = 6_356_752.314;
 
-/// Half of a meridian: how far points are apart that face each other, by whatever plane.
+/// Half of a meridian: the distance of antipodal points, by whatever plane.
 const HALF_MERIDIAN: f64 = 20_003_931.458_240_643;
 
-/// The length of the sum of two normals below which they face each other.
+/// The length of the sum of two normals below which they are antipodal.
 const FACING: f64 = 2e-8;
 
-/// Metres below which two places are one.
+/// Metres below which two points are the same.
 const NOTHING: f64 = 1e-8;
 
 /// Nodes and weights of a Gauss-Legendre rule on -1 to 1; nodes come with both signs.
@@ -49,7 +49,7 @@ fn integral(rule: Rule, of: impl Fn(f64) -> f64) -> f64 {
     rule.iter().map(at).sum::<f64>() / 2.0
 }
 
-/// Metres from one place to another.
+/// Metres from one point to another.
 pub(super) fn distance(from: Vector, to: Vector) -> f64 {
     let (together, apart) = (sum(from, to), difference(to, from));
     if dot(together, together) < FACING * FACING {
@@ -71,7 +71,7 @@ fn length(from: Vector, to: Vector, cosine: f64) -> f64 {
     }
 }
 
-/// How fast the place on the ellipsoid moves as the normal moves along the chord.
+/// How fast the point on the ellipsoid moves as the normal moves along the chord.
 fn speed(from: Vector, chord: Vector, along: f64) -> f64 {
     let stretched = |[x, y, z]: Vector| {
         let (wide, high) = (EQUATORIAL * EQUATORIAL, POLAR * POLAR);
@@ -84,12 +84,12 @@ fn speed(from: Vector, chord: Vector, along: f64) -> f64 {
     (dot(moved, moved) / square).sqrt()
 }
 
-/// Metres from a place to the nearest one of an arc, close to where that is taken to be.
+/// Metres from a point to the nearest one of an arc, close to an initial guess.
 pub(super) fn distance_to_arc(place: Vector, arc: &Arc, guess: Vector) -> f64 {
     /// Radians on both sides of the guess that the flattening can move the foot by; more
     /// where the arc is nearly as far as it can be.
     const SPREAD: f64 = 0.02;
-    /// Each step leaves this part of the interval.
+    /// Each step of the golden-section search leaves this part of the interval.
     const GOLDEN: f64 = 0.618_033_988_749_894_9;
     const STEPS: usize = 45;
     let far = |angle: f64| distance(place, arc.onwards(guess, angle));

@@ -54,7 +54,7 @@ pub(super) fn normalised(vector: Vector) -> Vector {
     if length > 0.0 { scaled(vector, 1.0 / length) } else { vector }
 }
 
-/// The shorter way from one direction to another.
+/// The shorter arc from one direction to another.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Arc {
     pub(super) from: Vector,
@@ -139,7 +139,7 @@ impl Arc {
         if nearer { self.from } else { self.to }
     }
 
-    /// The angles back to the arc's beginning and on to its end from a direction of it.
+    /// The angles from a direction of the arc back to its beginning and on to its end.
     pub(super) fn room(&self, direction: Vector) -> (f64, f64) {
         let apart = |a: Vector, b: Vector| {
             let turn = cross(a, b);
@@ -159,7 +159,7 @@ fn arcs(line: &LineString) -> Vec<Arc> {
     line.lines().map(|line| Arc::new(direction(line.start), direction(line.end))).collect()
 }
 
-/// How often the ring runs round a direction, counter-clockwise.
+/// The winding number of the ring around a direction, counter-clockwise.
 fn windings(ring: &[Arc], around: Vector) -> f64 {
     let turn = |arc: &Arc| {
         let flat = |v: Vector| sum(v, scaled(around, -dot(v, around)));
@@ -169,7 +169,7 @@ fn windings(ring: &[Arc], around: Vector) -> f64 {
     (ring.iter().map(turn).sum::<f64>() / std::f64::consts::TAU).round()
 }
 
-/// A ring that is known to run one way.
+/// A ring whose orientation is known.
 #[derive(Debug)]
 struct Loop {
     arcs: Vec<Arc>,
@@ -197,8 +197,8 @@ impl Loop {
         if self.clockwise { windings >= 0.0 } else { windings > 0.0 }
     }
 
-    /// Whether it lies in the smaller part of the two that the ring cuts the
-    /// world into: what a hole leaves out, whichever way it runs.
+    /// Whether it lies in the smaller of the two parts that the ring divides the world
+    /// into: what a hole leaves out, whatever its orientation.
     fn cuts_out(&self, direction: Vector) -> bool {
         let windings = windings(&self.arcs, direction);
         if self.clockwise { windings < 0.0 } else { windings > 0.0 }
@@ -209,7 +209,7 @@ impl Loop {
     }
 }
 
-/// A polygon whose rings are read once, however often it is asked.
+/// A polygon whose rings are prepared once, however often it is tested.
 #[derive(Debug)]
 struct Region {
     exterior: Loop,
@@ -285,9 +285,9 @@ pub(super) fn is_within(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, Q
     }
 }
 
-/// The edges of one shape, cut where they meet corners of another, by their middles: such a
-/// piece is inside the other, outside or on its edge as a whole, unless edges cross.
-/// Pays for holding each against every edge of the other, too.
+/// The edges of one shape, cut where they meet corners of another, by their midpoints: such
+/// a piece is inside the other, outside or on its edge as a whole, unless edges cross.
+/// Charges for comparing each with every edge of the other, too.
 fn pieces(budget: &Budget, of: &[Arc], other: &Shape) -> Result<Vec<Vector>, QueryError> {
     let corners: Vec<Vector> = other.points().into_iter().map(direction).collect();
     let mut middles = Vec::new();
@@ -328,7 +328,7 @@ fn is_in_area(budget: &Budget, a: &Shape, b: &Shape) -> Result<bool, QueryError>
     Ok(!is_cut && own.iter().all(|own| own.some_inside().is_some_and(inside)))
 }
 
-/// In metres; nothing where the shapes meet.
+/// In metres; zero where the shapes meet.
 pub(super) fn distance(a: &Shape, b: &Shape) -> f64 {
     if let (Shape::Point(a), Shape::Point(b)) = (a, b) {
         return ellipsoid::distance(direction(*a), direction(*b));
@@ -341,7 +341,7 @@ pub(super) fn distance(a: &Shape, b: &Shape) -> f64 {
     metres.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
-/// A corner of one shape, an edge of another, and a place of the edge that is near.
+/// A corner of one shape, an edge of another, and a point of the edge that is near.
 #[derive(Clone, Copy, Debug)]
 struct Near {
     corner: Vector,
@@ -350,7 +350,7 @@ struct Near {
 }
 
 impl Near {
-    /// The angle between the two normals, which tells the distance to a percent.
+    /// The angle between the two normals, which approximates the distance to a percent.
     fn angle(&self) -> f64 {
         let apart = difference(self.place, self.corner);
         2.0 * (dot(apart, apart).sqrt() / 2.0).min(1.0).asin()
@@ -388,7 +388,7 @@ pub(super) fn area(polygons: &MultiPolygon) -> f64 {
     polygons.iter().map(own).sum()
 }
 
-/// What is wrong with coordinates that are meant as degrees.
+/// What is wrong with coordinates in degrees.
 pub(super) fn problem(shape: &Shape) -> Option<&'static str> {
     let points = shape.points();
     if !points.iter().all(|point| point.y.abs() <= 90.0) {

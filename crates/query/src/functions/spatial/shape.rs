@@ -18,9 +18,9 @@ pub(super) enum Shape {
 /// Why a value is no shape.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Problem {
-    /// Not even an object, so that nothing is said about it.
+    /// Not even an object, so there is no message about it.
     NoObject,
-    /// In words for the client.
+    /// As text for the client.
     Invalid(String),
 }
 
@@ -71,7 +71,7 @@ fn list<'a>(value: &Datum<'a>) -> Result<Vec<Datum<'a>>, Problem> {
     value.elements().ok_or_else(|| invalid("The coordinates of a geometry must be an array."))
 }
 
-/// Longitude and latitude, or x and y; what follows them is left alone.
+/// Longitude and latitude, or x and y; further numbers are ignored.
 fn point(value: &Datum<'_>) -> Result<Coord, Problem> {
     let numbers = list(value)?;
     match numbers.iter().map(Datum::as_f64).collect::<Option<Vec<_>>>().as_deref() {

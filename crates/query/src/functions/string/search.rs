@@ -1,4 +1,4 @@
-//! Looking for strings in strings.
+//! Substring search.
 
 use super::super::{at, defined, only};
 use super::lowered;
@@ -39,7 +39,7 @@ pub(super) fn any<'a>(
     terms(ambient, arguments, ignores_case, Some(false), or)
 }
 
-/// Looks for each term; every one of them takes a walk through the text.
+/// Searches for each term; every one of them costs a pass over the text.
 fn terms<'a>(
     ambient: &Ambient,
     arguments: &[Datum<'a>],
@@ -61,7 +61,7 @@ fn terms<'a>(
     Ok(joined.into())
 }
 
-/// Of a position, 32 bits are read, with their sign.
+/// Of a position, the low 32 bits count, with their sign.
 fn low_half(position: i64) -> i64 {
     (position << 32) >> 32
 }

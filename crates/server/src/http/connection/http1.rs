@@ -1,8 +1,8 @@
 //! HTTP/1: one request after the other, and *parking* between them.
 //!
-//! A connection that has nothing to say gives back hyper's state and buffers; a
-//! socket and a small task remain. So thousands of idle connections are cheap, and
-//! each of them is as good as a new one.
+//! An idle connection gives back hyper's state and buffers; a socket and a small task
+//! remain. So thousands of idle connections are cheap, and each of them is as good as a new
+//! one.
 
 use std::convert::Infallible;
 use std::future::poll_fn;
@@ -23,20 +23,19 @@ use crate::http::service::{Client, HttpService};
 use crate::http::transport::{ConnectionActivity, Phase, Socket, Transport};
 use crate::stop::Stop;
 
-/// How often a connection that is not parked is looked at: every limit is kept
-/// within this, and parking takes one to two of it. Short, because allocators do
-/// not give memory back to the system: what counts is how many connections have
-/// buffers at the same time.
+/// How often a connection that is not parked is checked: every limit is kept within this,
+/// and parking takes one to two of it. Short, because allocators do not return memory to
+/// the system: what counts is how many connections have buffers at the same time.
 const TICK: Duration = Duration::from_millis(100);
 
-/// hyper's buffer for reading and for collecting what is written: a head must fit.
+/// hyper's buffer for reading and for collecting output: a head must fit.
 const BUFFER_BYTES_MAX: usize = HEAD_BYTES_MAX as usize;
 
 /// Headers of a request. SDKs send about twenty.
 const HEADERS_MAX: usize = 100;
 
-/// When we close before the client has sent everything, what still comes is read
-/// and thrown away, up to this much: closing at once would take back the answer.
+/// When we close before the client has sent everything, the rest is read and discarded, up
+/// to this much: closing at once would destroy the answer.
 const LINGER_BYTES_MAX: u64 = 4 << 20;
 
 /// Serves one client that has begun to send its first head.
@@ -54,11 +53,11 @@ pub(super) async fn serve(
     }
 }
 
-/// What became of a connection.
+/// What happens next with a connection.
 #[derive(Debug)]
 enum Next {
     Closed,
-    /// Nothing to do for now. With bytes when the next head has begun to arrive.
+    /// Idle. With bytes when the next head has begun to arrive.
     Parked(Socket, Bytes),
 }
 
@@ -88,7 +87,7 @@ async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop:
     loop {
         tokio::select! {
             biased;
-            // First, so that whatever is answered after the signal says that we close.
+            // First, so that whatever is answered after the signal announces that we close.
             () = stop.raised(), if !stopping => {
                 stopping = true;
                 std::pin::Pin::new(&mut *connection).graceful_shutdown();
@@ -134,8 +133,8 @@ fn protocol() -> http1::Builder {
     builder
 }
 
-/// Says that there is no more to come. With `linger`, what the client still sends is
-/// thrown away until it has read our last words and leaves.
+/// Closes our side. With `linger`, what the client still sends is discarded until it has
+/// read our last bytes and leaves.
 async fn end(mut transport: Transport, linger: bool) {
     if transport.shutdown().await.is_err() || !linger {
         return;
@@ -145,12 +144,12 @@ async fn end(mut transport: Transport, linger: bool) {
     while let Ok(1..) = rest.read(&mut scratch).await {}
 }
 
-/// Judges a connection at every tick.
+/// Checks a connection at every tick.
 #[derive(Debug)]
 struct Guard<'a> {
     activity: &'a ConnectionActivity,
     seen: (Phase, u32),
-    /// How long it has been as it was seen.
+    /// How long its state has been unchanged.
     unchanged: Duration,
     progress: ReaderProgress,
 }
@@ -168,7 +167,7 @@ impl<'a> Guard<'a> {
         Guard { activity, seen, unchanged, progress: ReaderProgress::default() }
     }
 
-    /// `crowded` says that answers which nobody takes are in others' way.
+    /// `crowded` says that unread answers take memory from others.
     fn look(&mut self, crowded: bool) -> Verdict {
         let now = (self.activity.phase(), self.activity.requests());
         let waits = now.0 == Phase::Answering;

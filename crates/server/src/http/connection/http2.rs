@@ -1,13 +1,13 @@
 //! HTTP/2: many requests at a time on one connection.
 //!
-//! Such a connection cannot be parked: both sides remember headers of earlier
-//! requests. At rest it costs about 22 KiB, 29 with TLS, so it is told to go (GOAWAY)
-//! when it has been idle for a while; unlike with HTTP/1 no request is lost by that.
+//! Such a connection cannot be parked: both sides remember headers of earlier requests.
+//! Idle it costs about 22 KiB, 29 with TLS, so it gets a GOAWAY when it has been idle for a
+//! while; unlike with HTTP/1 no request is lost by that.
 //!
-//! What one client can make us do is bounded three times. hyper counts streams,
-//! resets and bytes of heads, and ends connections that go beyond. [`Guard`] looks
-//! for connections on which nothing moves. And every byte of a body counts
-//! (`crate::http::service`), however many streams bring them.
+//! What one client can make us do is bounded three times. hyper counts streams, resets and
+//! bytes of heads, and ends connections that exceed them. [`Guard`] detects stalled
+//! connections. And every byte of a body is counted (`crate::http::service`), whichever
+//! stream carries it.
 
 use std::convert::Infallible;
 use std::pin::{Pin, pin};
@@ -31,38 +31,38 @@ use crate::http::service::{Client, HttpService};
 use crate::http::transport::{ConnectionActivity, Socket, Transport};
 use crate::stop::Stop;
 
-/// How often a connection is looked at: every limit is kept within this. Longer than
-/// for HTTP/1, since idle connections are looked at as well.
+/// How often a connection is checked: every limit is kept within this. Longer than for
+/// HTTP/1, since idle connections are checked as well.
 const TICK: Duration = Duration::from_secs(2);
 
-/// A connection without streams is told to go after this time.
+/// A connection without streams gets a GOAWAY after this time.
 const IDLE_MAX: Duration = Duration::from_secs(120);
 
-/// Requests at a time on one connection. As many as clients open before they have
-/// been told, so that a fresh connection is not refused any.
+/// Concurrent requests on one connection. As many as clients open before they know the
+/// limit, so that a fresh connection is not refused any.
 const STREAMS_MAX: u32 = 100;
 
-/// Streams that the client may take back before we have even looked at them. Whoever
-/// takes back more in one go does nothing else.
+/// Streams that the client may reset before we have even looked at them. A client that
+/// resets more at once is attacking.
 const RESETS_PENDING_MAX: usize = 20;
 
-/// Streams that we refuse or break off for the client's mistakes, such as opening
-/// more than [`STREAMS_MAX`], before it is sent away.
+/// Streams that we refuse or reset for the client's mistakes, such as opening more than
+/// [`STREAMS_MAX`], before the connection is closed.
 const ERRORS_MAX: usize = 256;
 
-/// Bytes of bodies that a client may send before we have read them, for a stream and
-/// for all together: the protocol's own default, which is also the least there is.
+/// Bytes of bodies that a client may send before we have read them, for a stream and for
+/// all together: the protocol's own default, which is also the minimum.
 const WINDOW_BYTES: u32 = 65_535;
 
-/// Payload of a frame: the least that the protocol allows.
+/// Payload of a frame: the minimum that the protocol allows.
 const FRAME_BYTES_MAX: u32 = 16 << 10;
 
-/// Bytes of an answer that are handed to the connection before the client has room
-/// for them; the rest of it stays where [`Guard`] can see that it does not move.
+/// Bytes of an answer that are handed to the connection before the client's window allows
+/// them; the rest of it stays where [`Guard`] can see that it does not move.
 const ANSWER_CHUNK_BYTES: usize = 16 << 10;
 
-/// A client that has been silent for this long is asked whether it is there, and has
-/// as long again to say so. This also ends heads that never become whole.
+/// A client that has been silent for this long is pinged, and has as long again to respond.
+/// This also ends heads that are never completed.
 const PING_EVERY: Duration = Duration::from_secs(20);
 const PONG_MAX: Duration = Duration::from_secs(20);
 
@@ -97,7 +97,7 @@ async fn attend(socket: Socket, unread: Bytes, http: Arc<HttpService>, mut stop:
     loop {
         tokio::select! {
             biased;
-            // First, as in HTTP/1: no request is taken after the signal was raised.
+            // First, as in HTTP/1: no request is accepted after the signal was raised.
             () = stop.raised(), if !leaving => leaving = true,
             ended = connection.as_mut() => {
                 return if let Err(error) = ended {
@@ -142,26 +142,26 @@ fn protocol() -> http2::Builder<TokioExecutor> {
 
 /// The streams of a connection, counted.
 ///
-/// Answers are counted in the generation in which they began. When a generation
-/// ends, everything of the one before must have been taken: so the age of the oldest
-/// answer is known without a clock or a list.
+/// Answers are counted in the generation in which they began. When a generation ends,
+/// everything of the one before must have been read: so the age of the oldest answer is
+/// known without a clock or a list.
 #[derive(Debug, Default)]
 struct Streams {
     opened: AtomicU32,
     open: AtomicU32,
     generation: AtomicU8,
     answering: [AtomicU32; 2],
-    /// Bytes of answers for which clients had room.
+    /// Bytes of answers that clients had window for.
     handed: AtomicU64,
 }
 
-/// A stream until it ends, however it ends.
+/// A stream until it ends, for whatever reason.
 #[derive(Debug)]
 struct OpenStream {
     streams: Arc<Streams>,
 }
 
-/// A stream whose answer is there, until the client has taken it.
+/// A stream whose answer is ready, until the client has read it.
 #[derive(Debug)]
 struct Answering {
     stream: OpenStream,
@@ -188,8 +188,8 @@ impl Streams {
         if generation.is_multiple_of(2) { even } else { odd }
     }
 
-    /// Begins a new generation. Whether an answer of the one before the last is still
-    /// under way.
+    /// Begins a new generation. Returns whether an answer of the one before the last is
+    /// still unread.
     fn turn(&self) -> bool {
         let next = self.generation.load(Ordering::Relaxed).wrapping_add(1);
         let overdue = self.answers_of(next).load(Ordering::Relaxed) > 0;
@@ -218,7 +218,7 @@ impl Drop for Answering {
     }
 }
 
-/// An answer in pieces: what the client has no room for is not handed over.
+/// An answer in pieces: what exceeds the client's window is not handed over.
 #[derive(Debug)]
 struct AnswerBody {
     left: Bytes,
@@ -248,7 +248,7 @@ impl Body for AnswerBody {
     }
 }
 
-/// Judges a connection at every tick.
+/// Checks a connection at every tick.
 #[derive(Debug)]
 struct Guard<'a> {
     activity: &'a ConnectionActivity,
@@ -257,7 +257,7 @@ struct Guard<'a> {
     mute: Duration,
     /// How long there has been no stream, and how many there had been.
     idle: (Duration, u32),
-    /// How long the client's side has been full, and what it had taken before.
+    /// How long the client has been blocking, and what it had read before.
     blocked: (Duration, u64),
     /// Age of the generation of answers.
     generation: Duration,
@@ -287,8 +287,8 @@ impl<'a> Guard<'a> {
         }
     }
 
-    /// `crowded` says that places for connections are scarce, `scarce` that memory for
-    /// answers is.
+    /// `crowded` says that connection slots are scarce, `scarce` that memory for answers
+    /// is.
     fn look(&mut self, crowded: bool, scarce: bool) -> Verdict {
         let (waits, taken) =
             (self.streams.has_answers(), self.streams.handed.load(Ordering::Relaxed));

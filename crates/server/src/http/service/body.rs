@@ -1,4 +1,4 @@
-//! Bodies of requests, received within what memory there is for them.
+//! Bodies of requests, received within a memory budget.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -16,28 +16,28 @@ use wire_cosmos::BODY_BYTES_MAX;
 use super::{Answer, Client, problem, unavailable};
 use crate::memory::MemoryPlan;
 
-/// A body that is allowed at all gets through any usable line in this time.
+/// An acceptable body gets through any usable connection in this time.
 const BODY_MAX: Duration = Duration::from_secs(30);
 
 /// Memory for bodies is counted in shares of this size.
 const BODY_SHARE_BYTES: usize = 1 << 10;
 
-/// What the bodies of one connection may take without asking anybody, so that small
-/// requests are served however many large ones are held up. It can be had for a
-/// signature only, so it does not add up over strangers' connections.
+/// What the bodies of one connection may take without a reservation, so that small requests
+/// are served however many large ones are held up. It requires a signature, so it does not
+/// add up over strangers' connections.
 const BODY_FREE_SHARES: usize = 16;
 
-/// Room that is prepared for a body which is larger than its first piece.
+/// Memory that is allocated for a body which is larger than its first piece.
 const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
 
-/// A body that is too large is read to its end and thrown away up to this size and time,
+/// A body that is too large is read to its end and discarded up to this size and time,
 /// because many clients look at the answer only after they have sent everything; cut off
-/// before, they try again for minutes. Those who have not signed get less of it.
+/// before, they retry for minutes. Unauthorised clients get less of it.
 const DISCARD_BYTES_MAX: u64 = 1 << 30;
 const DISCARD_MAX: Duration = Duration::from_secs(20);
 const STRANGER_DISCARD_BYTES_MAX: u64 = 32 << 20;
 
-/// The whole body; none if it is larger than any may be.
+/// The whole body; `None` if it exceeds the limit.
 pub(super) async fn body_of(
     body: Incoming,
     expects: bool,
@@ -63,14 +63,14 @@ pub(super) async fn body_of(
 enum Received {
     Whole(Bytes),
     TooLarge,
-    /// The client left, or its chunks make no sense.
+    /// The client left, or its chunks are invalid.
     Broken,
 }
 
 async fn receive(mut body: Incoming, expects: bool, shares: &mut BodyPermit) -> Received {
     let declared = body.size_hint().lower();
     if declared > BODY_BYTES_MAX as u64 {
-        // Whoever asks first gets the answer first.
+        // A client that waits for 100-continue gets the answer first.
         if declared <= DISCARD_BYTES_MAX && !expects {
             discard_all(&mut body).await;
         }
@@ -92,12 +92,12 @@ async fn receive(mut body: Incoming, expects: bool, shares: &mut BodyPermit) -> 
     Received::Whole(whole.into_bytes())
 }
 
-/// Reads a stranger's body without keeping anything.
+/// Reads an unauthorised body without keeping anything.
 pub(super) async fn discard(body: &mut Incoming) {
     discard_up_to(STRANGER_DISCARD_BYTES_MAX, body).await;
 }
 
-/// The same for somebody who may send bodies. Who is slower than that is answered at once.
+/// The same for an authorised client. A slower one is answered at once.
 async fn discard_all(body: &mut Incoming) {
     let _ = timeout(DISCARD_MAX, discard_up_to(DISCARD_BYTES_MAX, body)).await;
 }
@@ -129,8 +129,8 @@ impl Whole {
             return;
         }
         if !self.first.is_empty() {
-            // What is declared is below the limit and mostly true; what has not
-            // arrived is not yet paid for, so only a share of it is prepared.
+            // The declared length is below the limit and usually true; what has not arrived
+            // is not reserved yet, so only a part of it is allocated.
             let expected =
                 usize::try_from(declared).unwrap_or_default().min(BODY_PREPARED_BYTES_MAX);
             self.all.reserve(expected.max(self.first.len() + data.len()));
@@ -150,11 +150,11 @@ pub(crate) struct BodyMemory {
     /// The budget for what exceeds the allowances of connections, for all bodies that are
     /// being received or processed. A body that finds none left waits.
     budget: Arc<Semaphore>,
-    /// Bodies that may be received beyond the budget, a few at a time. Otherwise bodies that
-    /// hold a part of the budget each, and wait for the rest of it, would wait for each other
-    /// until all of them have run out of time.
+    /// Bodies that may be received beyond the budget, a few at a time. Otherwise bodies
+    /// that hold a part of the budget each, and wait for the rest of it, would deadlock
+    /// until all of them time out.
     overflow: Arc<Semaphore>,
-    /// Counts what they take, of the one or the other.
+    /// Counts what they take, of either.
     held: Arc<MemoryBudget>,
     waited: Arc<AtomicU64>,
 }
@@ -173,19 +173,19 @@ impl BodyMemory {
         }
     }
 
-    /// What is held, and how often somebody waited for more.
+    /// What is held, and how often a body waited for more.
     pub(crate) fn usage(&self) -> (MemoryUsage, u64) {
         (self.held.usage(), self.waited.load(Ordering::Relaxed))
     }
 }
 
-/// What the bodies of one connection may take without asking.
+/// What the bodies of one connection may take without a reservation.
 pub(super) fn allowance() -> Arc<Semaphore> {
     Arc::new(Semaphore::new(BODY_FREE_SHARES))
 }
 
-/// What one body takes, first of its connection's allowance, then of the common
-/// budget, and where that is used up one of the overflow permits; given back when dropped.
+/// What one body takes, first of its connection's allowance, then of the common budget, and
+/// when that is used up one of the overflow permits; given back when dropped.
 #[derive(Debug)]
 pub(super) struct BodyPermit {
     allowance: Arc<Semaphore>,
@@ -193,9 +193,9 @@ pub(super) struct BodyPermit {
     held: Vec<OwnedSemaphorePermit>,
     /// A body that has this needs no more of the budget.
     overflow: Option<OwnedSemaphorePermit>,
-    /// Whether it was the memory that the body waited for.
+    /// Whether the body waited for memory.
     waiting: bool,
-    /// All of it, for the record.
+    /// All of it, for the metrics.
     counted: Option<Reservation>,
 }
 
@@ -254,7 +254,7 @@ impl BodyPermit {
         self.waiting = false;
     }
 
-    /// Large bodies come in many pieces: what belongs together is kept together.
+    /// Large bodies come in many pieces: their permits are merged.
     fn keep(&mut self, permit: OwnedSemaphorePermit) {
         let same =
             |held: &&mut OwnedSemaphorePermit| Arc::ptr_eq(held.semaphore(), permit.semaphore());
@@ -278,7 +278,7 @@ mod tests {
     use super::*;
     use crate::memory::MemorySize;
 
-    /// How a body goes on that has come to so many shares.
+    /// How a body continues that has come to `count` shares.
     fn hold(shares: &mut BodyPermit, count: usize) -> Poll<()> {
         let held = pin!(shares.hold(count * BODY_SHARE_BYTES));
         held.poll(&mut Context::from_waker(Waker::noop()))

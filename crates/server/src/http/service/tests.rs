@@ -61,7 +61,7 @@ fn http_with(process: Arc<dyn Process>) -> HttpService {
     HttpService::new(ours, Arc::new(operator), limit, Hosts::All, stop().1)
 }
 
-/// Sends requests over one connection, one after the other. Their statuses.
+/// Sends requests over one connection, one after the other. Returns their statuses.
 async fn statuses(http: &HttpService, requests: &[String]) -> Vec<String> {
     let client = client();
     let (mut near, far) = tokio::io::duplex(1 << 16);
@@ -130,7 +130,7 @@ async fn a_change_goes_on_without_its_client() {
     let change = async move {
         opened.notified().await;
         said.notify_one();
-        unavailable("nobody reads this")
+        unavailable("this is never read")
     };
     let permit = BodyPermit::new(&client(), &BodyMemory::with(4, 1));
     {

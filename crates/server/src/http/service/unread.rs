@@ -1,10 +1,10 @@
-//! Answers that clients have not taken yet.
+//! Answers that clients have not read yet (backpressure).
 //!
-//! An answer counts from the moment it is there until its last byte has been handed to
-//! the socket, or the connection is gone: the count goes with the bytes themselves.
-//! Before a request is processed, its connection must get a permit for the longest answer
-//! that it can have, so a client that does not read gets no further answers; and when answers
-//! are about to use up their memory, connections that read nothing are closed early.
+//! An answer counts from the moment it is ready until its last byte has been handed to the
+//! socket, or the connection is gone: the count is attached to the bytes themselves. Before
+//! a request is processed, its connection must get a permit for its longest possible
+//! answer, so a client that does not read gets no further answers; and when answers are
+//! about to use up their memory, slow readers are disconnected.
 
 use std::sync::Arc;
 
@@ -19,12 +19,12 @@ use crate::memory::MemoryPlan;
 /// Memory for answers is counted in shares of this size.
 const SHARE_BYTES: usize = 1 << 10;
 
-/// What the answers of one connection may take without asking anybody, so that small
-/// requests are answered however many large answers lie about.
+/// What the answers of one connection may take without a reservation, so that small
+/// requests are answered however many large answers are unread.
 const FREE_SHARES: usize = 64;
 
-/// Parts of the budget that one connection may have. A few clients that do not read
-/// leave memory for everybody else.
+/// Parts of the budget that one connection may have. A few slow readers leave memory for
+/// everyone else.
 const CONNECTION_PARTS: usize = 8;
 
 /// Answers count as crowded above this, in parts of the budget.
@@ -37,14 +37,14 @@ pub(crate) struct Answers {
     connection_shares: usize,
 }
 
-/// Where the answers of one connection wait to be taken.
+/// The unread answers of one connection.
 #[derive(Clone, Debug)]
 pub(crate) struct Outbox {
     permits: Arc<Semaphore>,
     free: Arc<Semaphore>,
 }
 
-/// Memory set aside for an answer that is not there yet.
+/// Memory reserved for an answer that is not ready yet.
 #[derive(Debug)]
 pub(super) struct AnswerPermit {
     shares: OwnedSemaphorePermit,
@@ -93,7 +93,7 @@ impl Answers {
         held / CROWDED_PARTS.0 > limit / CROWDED_PARTS.1
     }
 
-    /// Has an answer count until its last byte is gone.
+    /// Counts an answer until its last byte is gone.
     pub(super) fn hold(
         &self,
         client: &Client,
@@ -121,8 +121,8 @@ impl Answers {
 }
 
 impl Outbox {
-    /// Waits until the client has taken enough of its earlier answers. It either does, or
-    /// is sent away by the connection's guard.
+    /// Waits until the client has read enough of its earlier answers. It either does, or is
+    /// disconnected by the connection's guard.
     pub(super) async fn reserve(&self, bytes: usize) -> AnswerPermit {
         let wanted = shares(bytes.min(ANSWER_BYTES_MAX));
         let shares = Arc::clone(&self.permits).acquire_many_owned(permits(wanted)).await;

@@ -1,4 +1,4 @@
-//! Containers: the resources that partitions serve.
+//! Containers: the resources that are stored in partitions.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,7 +80,7 @@ impl Service {
             && current != definition.indexing()
         {
             // Items written before keep their entries under the version they name, until
-            // they are indexed anew.
+            // they are re-indexed.
             spec.policies.insert(version + 1, definition.indexing().clone());
         }
         let outdated = spec.policies.len() > 1;
@@ -98,7 +98,7 @@ impl Service {
         Ok(record)
     }
 
-    /// Takes it down that no item is left under a policy before this version.
+    /// Records that no item is left under a policy before this version.
     pub(crate) async fn forget_policies(&self, rid: &str, before: u32) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let Some(old) = self.container_record(rid).await? else { return Ok(()) };
@@ -136,15 +136,15 @@ impl Service {
         Ok(())
     }
 
-    /// Drops all containers of a database that is dropped itself. Only to be called by
-    /// whoever holds the lock on changes.
+    /// Drops all containers of a database that is dropped itself. Only to be called while
+    /// holding the lock on changes.
     pub(super) async fn delete_containers_of(&self, database: &str) -> Result<(), ServiceError> {
         while self.delete_some_containers(database, Vec::new()).await? > 0 {}
         Ok(())
     }
 
     /// Drops the first containers of a database in one transaction with other writes.
-    /// How many there were.
+    /// Returns how many there were.
     pub(super) async fn delete_some_containers(
         &self,
         database: &str,
@@ -160,8 +160,8 @@ impl Service {
         Ok(numbers.len())
     }
 
-    /// What a new container has: throughput of its own, unless it shares its
-    /// database's or the account pays by use.
+    /// The throughput of a new container: its own, unless it shares its database's or the
+    /// account is serverless.
     async fn provision_new(
         &self,
         parent: &Parent,
@@ -179,7 +179,7 @@ impl Service {
         Ok((own.provisioned(), Some(Offer::new(own, asked.is_some()))))
     }
 
-    /// Whether a container has no throughput but its database's.
+    /// Whether a container only has its database's throughput.
     pub(super) fn shares_throughput(&self, rid: &str) -> bool {
         self.directory().container_of_rid(rid).is_some_and(|entry| entry.shares_throughput)
     }
@@ -197,7 +197,7 @@ impl Service {
     }
 }
 
-/// Adds the writes that take a container out of the catalogue.
+/// Adds the writes that remove a container from the catalogue.
 pub(super) fn push_delete(
     writes: &mut Vec<SystemWrite>,
     record: &Record,
@@ -209,7 +209,8 @@ pub(super) fn push_delete(
     Ok(container_spec(record)?.number)
 }
 
-/// Checks policies, and the queries of computed properties, which only we can read.
+/// Checks policies, and the queries of computed properties, which lower layers cannot
+/// parse.
 fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
     let definition = ContainerDefinition::parse(body)?;
     for (at, property) in definition.computed_properties().properties().iter().enumerate() {
@@ -218,7 +219,7 @@ fn parse_definition(body: &Value) -> Result<ContainerDefinition, ServiceError> {
     Ok(definition)
 }
 
-/// Names that do not exist are told before forms that are not allowed, as by the service.
+/// Unknown names are reported before disallowed forms, as by the service.
 fn check_computed(at: usize, text: &str) -> Result<(), ServiceError> {
     let malformed = |error: QueryError| match numbered(&error.to_value(text)) {
         Some(details) => ServiceError::invalid(format!(
@@ -236,8 +237,8 @@ fn check_computed(at: usize, text: &str) -> Result<(), ServiceError> {
     query::check_computed_property(text).map_err(malformed)
 }
 
-/// A report as it stands inside of another message: codes are numbers there, and places
-/// are left out. None where it has no codes.
+/// A report as it is embedded in another message: codes are numbers there, and locations
+/// are left out. `None` if it has no codes.
 fn numbered(report: &Value) -> Option<Value> {
     let error = |error: &Value| {
         let code = error.get("code").and_then(Value::as_str).unwrap_or_default();

@@ -1,4 +1,4 @@
-//! What users, permissions and scripts may say about themselves.
+//! The definitions of users, permissions and scripts.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
@@ -54,7 +54,7 @@ fn permission(definition: &mut Object, body: &Value) -> Result<(), ServiceError>
     Ok(())
 }
 
-/// Only its clients can tell whether a wrapped key is right; its form can be checked.
+/// Only its clients can verify a wrapped key; its form can be checked.
 fn encryption_key(definition: &mut Object, body: &Value) -> Result<(), ServiceError> {
     definition.insert("encryptionAlgorithm", text(body, "encryptionAlgorithm")?);
     let wrapped = text(body, "wrappedDataEncryptionKey")?;
@@ -89,8 +89,8 @@ fn missing(name: &str) -> ServiceError {
     ))
 }
 
-/// One of a few words in any case, as clients disagree on it; kept as the client spells it,
-/// because clients compare what comes back with what they sent.
+/// One of a few words, case-insensitively, as clients disagree on it; kept as the client
+/// spells it, because clients compare what comes back with what they sent.
 fn one_of<'a>(body: &'a Value, name: &str, words: &[&str]) -> Result<&'a str, ServiceError> {
     let given = text(body, name)?;
     if words.iter().any(|word| word.eq_ignore_ascii_case(given)) {

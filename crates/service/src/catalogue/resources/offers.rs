@@ -1,8 +1,8 @@
-//! Offers: made with a database or container, changed by themselves, gone with it.
+//! Offers: created with a database or container, changed on their own, deleted with it.
 //!
-//! A change that the physical partitions carry as they are takes effect at once.
-//! Any other is stored as pending and carried out by [`Maintenance::scale`], which
-//! splits as far as needed; it goes on after a restart.
+//! A change that the physical partitions can serve as they are takes effect at once. Any
+//! other is stored as pending and carried out by [`Maintenance::scale`], which splits as
+//! far as needed, also after a restart.
 
 use std::sync::Arc;
 
@@ -46,8 +46,8 @@ impl Owner {
 }
 
 impl Maintenance<'_> {
-    /// Carries out the changes of throughput that wait for splits, and raises what
-    /// scales by itself and has outgrown its maximum. Returns how many splits that took.
+    /// Carries out the changes of throughput that wait for splits, and raises autoscale
+    /// maxima that the stored data has outgrown. Returns the number of splits.
     ///
     /// To be called after a start and whenever [`Maintenance::scaling_wanted`] says so.
     pub async fn scale(self) -> Result<usize, ServiceError> {
@@ -70,7 +70,7 @@ impl Maintenance<'_> {
 }
 
 impl Service {
-    /// The write that makes an offer for `owner`, which learns its resource id.
+    /// The write that creates an offer for `owner`, which gets its resource id.
     pub(super) fn new_offer(
         &self,
         counters: &mut Counters,
@@ -123,8 +123,8 @@ impl Service {
         self.change_offer(old, if_match, |_, _| wanted).await
     }
 
-    /// Changes an offer to the other kind of throughput. What that begins with
-    /// follows from what there was; the client has no say in it.
+    /// Changes an offer to the other kind of throughput. The initial value follows from the
+    /// old one; the client cannot choose it.
     pub(crate) async fn migrate_offer(
         &self,
         link: &Link,
@@ -176,7 +176,7 @@ impl Service {
         Ok(record)
     }
 
-    /// What clients are told about an offer besides its text.
+    /// What clients see of an offer besides its text.
     pub(crate) async fn offer_status(&self, record: &Record) -> Result<OfferStatus, ServiceError> {
         let (offer, owner) = (Offer::read(record)?, self.owner(record)?);
         let footprint = self.footprint(&offer, owner.containers(), owner.is_database()).await?;
@@ -184,7 +184,7 @@ impl Service {
         Ok(OfferStatus { minimum, pending: offer.pending })
     }
 
-    /// An autoscale maximum also says how much may be stored: it grows with that.
+    /// An autoscale maximum also limits how much may be stored: it grows with the data.
     async fn raise_outgrown(&self) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         let mut scaling = Vec::new();
@@ -262,7 +262,7 @@ impl Service {
 
     fn owner(&self, offer: &Record) -> Result<Owner, ServiceError> {
         let rid = offer.definition.get("offerResourceId").and_then(Value::as_str);
-        let rid = rid.ok_or_else(|| ServiceError::internal("an offer is for nobody"))?;
+        let rid = rid.ok_or_else(|| ServiceError::internal("an offer has no owner"))?;
         let directory = self.directory();
         if let Some(container) = directory.container_of_rid(rid) {
             return Ok(Owner::Container(Arc::clone(&container.container)));

@@ -1,9 +1,9 @@
 //! Queries on the resources of the catalogue, with the one query engine.
 //!
-//! Resources are few, so every page looks at all of them. Where each gives a row of its
-//! own, a page goes on behind the last one by its name, whatever was created or deleted
-//! meanwhile; what depends on several resources is made as a whole again, and goes on behind
-//! a number of rows.
+//! Resources are few, so every page reads all of them. If each gives a row of its own, a
+//! page continues after the name of the last one, whatever was created or deleted
+//! meanwhile; a result that depends on several resources is computed again, and continues
+//! after a number of rows.
 
 use std::ops::ControlFlow;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use crate::response::{Feed, ResourceRest};
 use crate::service::Service;
 use crate::verb::{Facts, Subject, Verb};
 
-/// Resources that one catalogue query looks at.
+/// Resources that one catalogue query reads.
 const QUERY_RECORDS_MAX: usize = 10_000;
 
 /// How large they may be together, in answers of the largest size: all of them are in
@@ -35,7 +35,7 @@ type Named = (String, Bytes);
 
 impl Verb for QueryResources {
     type Reply = Feed<ResourceRest>;
-    type Place = ();
+    type Target = ();
 
     fn facts(&self) -> Facts<'_> {
         Facts { writes: false, subject: Subject::Inside(&self.parent, self.kind) }
@@ -65,7 +65,7 @@ impl Service {
     ) -> Result<Feed<ResourceRest>, ServiceError> {
         let parent = self.parent(&query.parent, query.kind, meta).await?;
         let records = self.queried_records(&parent, &query).await?;
-        let sheet = Sheet {
+        let page = PageBuilder {
             rows: Vec::new(),
             bytes: 0,
             rows_max: query.items_max.clamp(1, PAGE_ITEMS_MAX),
@@ -82,11 +82,11 @@ impl Service {
             let bound = bind().map_err(failed)?;
             match (is_row_by_row(&bound), &query.after) {
                 (true, None | Some(ResourceRest::AfterName(_))) => {
-                    row_by_row(&bound, &records, sheet).map_err(failed)
+                    row_by_row(&bound, &records, page).map_err(failed)
                 }
-                (false, None) => whole(&bound, &records, 0, sheet).map_err(failed),
+                (false, None) => whole(&bound, &records, 0, page).map_err(failed),
                 (false, Some(ResourceRest::AfterRows(given))) => {
-                    whole(&bound, &records, *given, sheet).map_err(failed)
+                    whole(&bound, &records, *given, page).map_err(failed)
                 }
                 (_, Some(_)) => Err(ServiceError::bad_continuation()),
             }
@@ -95,7 +95,7 @@ impl Service {
         Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
 
-    /// The resources that a query is about: those behind a name, if it goes on there.
+    /// The resources that a query is about: those after a name, if it continues there.
     async fn queried_records(
         &self,
         parent: &Parent,
@@ -128,15 +128,15 @@ impl Service {
 type Page = (Vec<Bytes>, Option<ResourceRest>);
 
 /// A page that is being filled.
-struct Sheet {
+struct PageBuilder {
     rows: Vec<Bytes>,
     bytes: usize,
     rows_max: usize,
     bytes_max: usize,
 }
 
-impl Sheet {
-    /// Takes a row in, if there is room for it. The first one always finds some.
+impl PageBuilder {
+    /// Adds a row, if it fits. The first one always does.
     fn takes(&mut self, row: String) -> bool {
         let fits = self.rows.len() < self.rows_max && self.bytes + row.len() <= self.bytes_max;
         let taken = fits || self.rows.is_empty();
@@ -157,7 +157,7 @@ fn is_row_by_row(bound: &Bound) -> bool {
         && bound.window() == NO_WINDOW
 }
 
-fn row_by_row(bound: &Bound, records: &[Named], mut sheet: Sheet) -> Result<Page, QueryError> {
+fn row_by_row(bound: &Bound, records: &[Named], mut page: PageBuilder) -> Result<Page, QueryError> {
     let mut run = Run::new(bound, STEPS_MAX);
     let mut last = None;
     for (name, text) in records {
@@ -167,29 +167,29 @@ fn row_by_row(bound: &Bound, records: &[Named], mut sheet: Sheet) -> Result<Page
             Ok(ControlFlow::Continue(()))
         })?;
         let Some(row) = row else { continue };
-        if !sheet.takes(row) {
-            return Ok((sheet.rows, last.map(ResourceRest::AfterName)));
+        if !page.takes(row) {
+            return Ok((page.rows, last.map(ResourceRest::AfterName)));
         }
         last = Some(name.clone());
     }
-    Ok((sheet.rows, None))
+    Ok((page.rows, None))
 }
 
 fn whole(
     bound: &Bound,
     records: &[Named],
     given: u64,
-    mut sheet: Sheet,
+    mut page: PageBuilder,
 ) -> Result<Page, QueryError> {
     let rows = bound.execute(records.iter().map(|(_, text)| raw(text)))?;
     let skipped = usize::try_from(given).unwrap_or(usize::MAX);
     for row in rows.into_iter().skip(skipped) {
-        if !sheet.takes(row.to_string()) {
-            let given = given.saturating_add(sheet.rows.len() as u64);
-            return Ok((sheet.rows, Some(ResourceRest::AfterRows(given))));
+        if !page.takes(row.to_string()) {
+            let given = given.saturating_add(page.rows.len() as u64);
+            return Ok((page.rows, Some(ResourceRest::AfterRows(given))));
         }
     }
-    Ok((sheet.rows, None))
+    Ok((page.rows, None))
 }
 
 fn raw(text: &Bytes) -> Raw<'_> {

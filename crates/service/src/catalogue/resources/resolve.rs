@@ -96,7 +96,7 @@ impl Service {
         self.find(*kind, parent.rid(), name).await?.ok_or(ServiceError::NotFound)
     }
 
-    /// Follows a link from the account; everything on the way must exist.
+    /// Follows a link from the account; every parent must exist.
     async fn walk(&self, segments: &[(Kind, String)]) -> Result<Parent, ServiceError> {
         match segments {
             [] => Ok(Parent::Account),
@@ -136,7 +136,7 @@ impl Service {
             return Stored::read(kind, parent_rid, &item).map(Some);
         }
         let mut found = None;
-        // Only texts that could be a resource id are worth looking through the siblings.
+        // Only texts that could be a resource id are searched among the siblings.
         if looks_like_rid(name) {
             self.each_record(kind, parent_rid, |stored| {
                 if stored.record.rid == name {
@@ -150,7 +150,7 @@ impl Service {
     }
 }
 
-/// Resource ids are base64 of 4, 8 or 16 bytes; offers' (3 bytes) are names anyway.
+/// Resource ids are base64 of 4, 8 or 16 bytes; those of offers (3 bytes) are names anyway.
 fn looks_like_rid(name: &str) -> bool {
     let alphabet = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'+' | b'-' | b'=');
     matches!(name.len(), 8 | 12 | 24) && name.ends_with('=') && name.bytes().all(alphabet)

@@ -1,8 +1,8 @@
-//! Removing what a drop left behind.
+//! Removing what a drop left.
 //!
-//! A drop takes effect with one transaction whatever it drops: children become
-//! unreachable with their parent, as resource ids are never reused. What remains is
-//! removed here, in small steps, after a restart as well.
+//! A drop takes effect with one transaction whatever it drops: children become unreachable
+//! with their parent, as resource ids are never reused. What remains is removed here, in
+//! small steps, after a restart as well.
 
 use cluster::{RetiredPrefix, SystemWrite};
 use model::json::Object;
@@ -15,7 +15,7 @@ use crate::service::{Service, container_spec, id_of};
 
 const PREFIX: &str = "orphans:";
 
-/// Marks and records handled in one step.
+/// Tombstone records and records handled in one step.
 const STEP: usize = 100;
 
 /// What a sweep removed.
@@ -31,7 +31,7 @@ pub struct Swept {
     pub bytes: u64,
 }
 
-/// The write that marks the children of a dropped resource.
+/// The tombstone record for the children of a dropped resource.
 pub(super) fn mark(rid: &str) -> SystemWrite {
     SystemWrite::Put { id: format!("{PREFIX}{rid}"), body: Object::new() }
 }
@@ -70,21 +70,21 @@ impl Maintenance<'_> {
         Ok(swept)
     }
 
-    /// Has the store rewritten without what was deleted, if sweeps that left so many
-    /// bytes make it worth it. Whether it was. Takes as long as copying the store.
+    /// Compacts the store, if `garbage` bytes make it worth it. Returns whether it was.
+    /// Takes as long as copying the store.
     pub async fn reclaim(self, garbage: u64) -> Result<bool, ServiceError> {
         Ok(self.service.cluster.reclaim(garbage).await?)
     }
 }
 
 impl Service {
-    /// Drops the containers of a dropped database that its drop did not come to.
+    /// Drops the containers of a dropped database that its drop did not get to.
     async fn finish_drop(&self, rid: &str) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
         self.delete_containers_of(rid).await
     }
 
-    /// Containers whose database is dropped, and which are yet to follow it.
+    /// Containers whose database was dropped, and which are yet to follow it.
     pub(crate) fn containers_to_sweep(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
         let (mut numbers, mut after) = (Vec::new(), None);
         loop {
@@ -103,8 +103,8 @@ impl Service {
         }
     }
 
-    /// What was retired before now. For containers whose drop is over: while one is under way, writes that began
-    /// before it may still come.
+    /// What was retired before now. For containers whose drop is over: while one is in
+    /// progress, writes that began before it may still arrive.
     async fn settled_retired(&self) -> Result<Vec<RetiredPrefix>, ServiceError> {
         let _settled = self.changes.lock().await;
         Ok(self.cluster.retired().await?)

@@ -6,7 +6,7 @@ fn map(ranges: u32) -> ContainerMap {
     ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), ranges)
 }
 
-/// What each range has after these targets and sources were named.
+/// What each range has after these targets and sources were given.
 fn divided(ranges: u32, rate: u32, targets: &[(u32, u32)], sources: &[u32]) -> (u32, Vec<f64>) {
     let targets: Vec<_> = targets.iter().map(|(id, rate)| (PartitionId(*id), *rate)).collect();
     let sources: Vec<_> = sources.iter().copied().map(PartitionId).collect();

@@ -1,16 +1,16 @@
 //! Queries on the blog of a public modelling example.
 //!
-//! The example shows the members of its items, not their values: those are made up here.
-//! It tells that posts have up to 25 comments and 100 likes, and users 5 to 50 posts. Its
-//! charges tell more: names of users beside a list of comments cost 20 RU, beside a list
-//! of likes 50 RU, and each name is a point read of 1 RU. So that post has 20 comments
-//! and 50 likes, and so has each of ours.
+//! The example shows the members of its items, not their values: those are made up here. It
+//! says that posts have up to 25 comments and 100 likes, and users 5 to 50 posts. Its
+//! charges reveal more: names of users beside a list of comments cost 20 RU, beside a list
+//! of likes 50 RU, and each name is a point read of 1 RU. So that post has 20 comments and
+//! 50 likes, and so has each of ours.
 
 use std::ops::Add as _;
 
 use model::charge::Charge;
 
-use super::{Part, Told, rows, told};
+use super::{LabeledCharge, Part, labeled, rows};
 use crate::lab::Lab;
 
 pub(super) const UNKNOWN_PARTITIONS: &str = "cannot be measured: the example asks all its physical partitions and tells neither their \
@@ -71,7 +71,7 @@ impl Blog {
     }
 
     /// The example says: a document, and three more queries.
-    fn post_with_counts(&self) -> Told {
+    fn post_with_counts(&self) -> LabeledCharge {
         let post = guid(ASKED);
         let name = format!("SELECT c.username FROM c WHERE c.id = '{post}'");
         let count = |kind: &str| {
@@ -83,29 +83,29 @@ impl Blog {
         (charge, "a read, a query for a name and two COUNTs, made up".to_owned())
     }
 
-    fn list_with_names(&self, kind: &str, count: u32) -> Told {
+    fn list_with_names(&self, kind: &str, count: u32) -> LabeledCharge {
         let user = guid(ASKED);
         let (listed, of) = list(&self.posts, kind, count);
         let names = (0..count).map(|_| self.users.read_of(&user, &user));
         (names.fold(listed, Charge::add), format!("{count} reads and {of}"))
     }
 
-    fn posts_of_user(&self) -> Told {
+    fn posts_of_user(&self) -> LabeledCharge {
         let user = guid(ASKED);
         let text = format!("SELECT * FROM c WHERE c.userId = '{user}' AND c.type = 'post'");
         let answer = self.posts_by_user.query(&text);
-        told(POSTS_OF_USER as usize, &answer, "27 posts of a user, made up")
+        labeled(POSTS_OF_USER as usize, &answer, "27 posts of a user, made up")
     }
 
-    fn newest(&self) -> Told {
+    fn newest(&self) -> LabeledCharge {
         let text = "SELECT TOP 100 * FROM c WHERE c.type = 'post' ORDER BY c.creationDate DESC";
-        told(FEED_POSTS as usize, &self.feed.query(text), "the newest 100 of 100 posts, made up")
+        labeled(FEED_POSTS as usize, &self.feed.query(text), "the newest 100 of 100 posts, made up")
     }
 }
 
-fn list(posts: &Lab, kind: &str, count: u32) -> Told {
+fn list(posts: &Lab, kind: &str, count: u32) -> LabeledCharge {
     let answer = posts.query(&format!("SELECT * FROM c WHERE {}", of_post(kind)));
-    told(count as usize, &answer, &format!("{count} {kind}s of a post, made up"))
+    labeled(count as usize, &answer, &format!("{count} {kind}s of a post, made up"))
 }
 
 /// The filter for what belongs to the post that is asked for.
@@ -160,7 +160,7 @@ fn entries_of_post(post: u32, named: bool) -> Vec<String> {
     let content = Entry::CONTENT_BYTES;
     let first = Entry { kind: "post", number: post, post, user: post, named, content };
     let further = |kind: &'static str, number: u32, content: usize| {
-        // Behind the numbers of all posts.
+        // After the numbers of all posts.
         let number = (post + 1) * 1_000 + number;
         Entry { kind, number, user: number, content, ..first }
     };

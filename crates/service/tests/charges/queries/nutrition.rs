@@ -6,7 +6,7 @@
 
 use std::io::Read as _;
 
-use super::{Told, told};
+use super::{LabeledCharge, labeled};
 use crate::lab::Lab;
 
 const FILE: &str =
@@ -41,8 +41,8 @@ const JOINED_SUBQUERIES: &str = "SELECT COUNT(1) AS Count FROM c
         WHERE n.nutritionValue > 0 AND n.nutritionValue < 10)
     JOIN (SELECT VALUE s FROM s IN c.servings WHERE s.amount > 1)";
 
-/// Foods and the policies that the examples are about. Where the rest costs a query nothing,
-/// there is none: one that an index finds costs the same among fewer, and so do those of a key.
+/// Foods and the policies of the examples. Where the rest costs a query nothing, it is left
+/// out: an index lookup costs the same among fewer items, and so do the items of a key.
 pub(super) struct Nutrition {
     /// All of them, with what these queries ask of them indexed but the description.
     foods: Lab,
@@ -66,18 +66,18 @@ impl Nutrition {
         Some(Nutrition { foods, vegetables, soups })
     }
 
-    pub(super) fn measure(&self, id: &str) -> Told {
+    pub(super) fn measure(&self, id: &str) -> LabeledCharge {
         let Nutrition { foods, vegetables, soups } = self;
         let first_soups = |lab: &Lab, order: &str| {
-            told(100, &lab.first_page(&format!("{SOUPS_ORDERED}{order} ASC")), SOUPS_OF)
+            labeled(100, &lab.first_page(&format!("{SOUPS_ORDERED}{order} ASC")), SOUPS_OF)
         };
         match id {
-            "Q4" => told(1, &vegetables.query(SPINACH), "one of 836 vegetables, 3.1 KB"),
-            "Q5" => told(1, &foods.query(SPINACH), "one of 8,789 foods"),
+            "Q4" => labeled(1, &vegetables.query(SPINACH), "one of 836 vegetables, 3.1 KB"),
+            "Q5" => labeled(1, &foods.query(SPINACH), "one of 8,789 foods"),
             "Q7" => first_soups(soups, "c._ts"),
             "Q8" => first_soups(foods, "c.foodGroup, c._ts"),
-            "Q9" => told(1, &foods.query(JOINED), "three JOINs, COUNT"),
-            "Q10" => told(1, &foods.query(JOINED_SUBQUERIES), "the same with subqueries"),
+            "Q9" => labeled(1, &foods.query(JOINED), "three JOINs, COUNT"),
+            "Q10" => labeled(1, &foods.query(JOINED_SUBQUERIES), "the same with subqueries"),
             other => panic!("{other} is not about the nutrition data"),
         }
     }

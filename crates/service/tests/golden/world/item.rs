@@ -35,7 +35,7 @@ impl World {
                 args.reject_next()?;
                 let batch = Batch { key, operations, session: None };
                 let done = self.in_container(batch);
-                told(done, tags, |results| results.iter().map(show).collect())
+                routed(done, tags, |results| results.iter().map(show).collect())
             }
             "bulk" => {
                 let range = args.take_key("range").map(str::parse).transpose()?.map(PartitionId);
@@ -51,7 +51,7 @@ impl World {
                     Ok(done) => show(&done),
                     Err(error) => format!("{}\n", failure(error)),
                 };
-                told(done, tags, |results| results.into_iter().map(each).collect())
+                routed(done, tags, |results| results.into_iter().map(each).collect())
             }
             name => {
                 let action = self.single(name, &mut args)?;
@@ -60,7 +60,7 @@ impl World {
                 if let Ok(Response { reply: ItemResult { etag: Some(etag), .. }, .. }) = &done {
                     self.last_etag = Some(etag.as_str().to_owned());
                 }
-                told(done, tags, |item| show(&item))
+                routed(done, tags, |item| show(&item))
             }
         }
     }
@@ -154,8 +154,8 @@ fn body(text: &str) -> Bytes {
     Bytes::copy_from_slice(text.as_bytes())
 }
 
-/// An answer, with where it came from and what it cost if the tags ask for that.
-fn told<R>(
+/// An answer, with its partition and charge if the tags ask for that.
+fn routed<R>(
     done: Result<Response<R>, Failure>,
     tags: &BTreeSet<String>,
     show: impl FnOnce(R) -> String,
@@ -174,7 +174,7 @@ fn told<R>(
 }
 
 fn route(meta: &ResponseMeta) -> String {
-    let range = meta.served_by().map_or("nobody".to_owned(), |(range, _)| range.to_string());
+    let range = meta.served_by().map_or("none".to_owned(), |(range, _)| range.to_string());
     let session = meta.session().map(|token| token.to_string()).unwrap_or_default();
     let item = meta.item_lsn.map(|lsn| format!(", item {lsn}")).unwrap_or_default();
     format!("range {range}, session {session}{item}\n")

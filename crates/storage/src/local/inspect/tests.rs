@@ -1,7 +1,7 @@
 use runtime::Runtime;
 
 use super::super::journal::testing::batch;
-use super::super::witness::Witness;
+use super::super::watermark::WatermarkFile;
 use super::super::{LocalConfig, create, open};
 use super::*;
 use crate::{Durability, Loss};
@@ -52,19 +52,19 @@ fn missing_journals_are_noticed() {
     assert!(error.contains("commit 3 in journal 4 is out of order"), "{error}");
     let newest = store_with(&[(3, &[1, 2]), (4, &[3])]);
     let found = Inspection::of(newest.path()).unwrap();
-    let witness = Testimony { commit: 5, durability: Durability::Full };
-    let error = found.check_witness(Some(witness)).unwrap_err().to_string();
+    let watermark = CommitWatermark { commit: 5, durability: Durability::Full };
+    let error = found.check_watermark(Some(watermark)).unwrap_err().to_string();
     assert!(error.contains("commit 5 was acknowledged but only commit 3"), "{error}");
-    assert!(found.check_witness(None).is_err());
-    found.check_witness(Some(Testimony { commit: 3, ..witness })).unwrap();
+    assert!(found.check_watermark(None).is_err());
+    found.check_watermark(Some(CommitWatermark { commit: 3, ..watermark })).unwrap();
 }
 
 #[test]
 fn lost_writes_can_be_accepted_once_and_for_all() {
     let folder = store_with(&[(0, &[1, 2])]);
-    let mut witness = Witness::open(folder.path(), Durability::Full).unwrap();
-    witness.testify(8).unwrap();
-    witness.testify(9).unwrap();
+    let mut watermark = WatermarkFile::open(folder.path(), Durability::Full).unwrap();
+    watermark.advance(8).unwrap();
+    watermark.advance(9).unwrap();
     let open = |accept_lost_writes| {
         let config = LocalConfig { accept_lost_writes, ..LocalConfig::default() };
         open(folder.path(), config, &Runtime::real())
@@ -83,16 +83,16 @@ fn lost_writes_can_be_accepted_once_and_for_all() {
     again.close().unwrap();
 }
 
-/// Opens a store whose journals are not as they should be: the value of the newest
-/// commit, and what was lost. Where it waited for the disk, only who accepts the loss.
+/// Opens a store with inconsistent journals and returns the value of the newest commit, and
+/// the loss. With full durability this requires accepting the loss.
 fn open_relaxed(folder: &Path, acknowledged: u64) -> (Option<String>, Loss) {
     let runtime = Runtime::real();
-    let mut witness = Witness::open(folder, Durability::Full).unwrap();
-    witness.start_from(acknowledged).unwrap();
+    let mut watermark = WatermarkFile::open(folder, Durability::Full).unwrap();
+    watermark.start_from(acknowledged).unwrap();
     let before = testing_files(folder);
     open(folder, LocalConfig::default(), &runtime).unwrap_err();
     assert_eq!(testing_files(folder), before, "a refused folder is left as it was");
-    Witness::open(folder, Durability::Os).unwrap().start_from(acknowledged).unwrap();
+    WatermarkFile::open(folder, Durability::Os).unwrap().start_from(acknowledged).unwrap();
     let store = open(folder, LocalConfig::default(), &runtime).unwrap();
     let value = store.view().unwrap().get(b"key").unwrap();
     let loss = store.loss().unwrap();
@@ -126,8 +126,8 @@ fn without_waiting_for_the_disk_the_longest_unbroken_history_is_kept() {
     assert_eq!((value, loss), (None, Loss { found: 0, acknowledged: 7 }));
 }
 
-/// Also where every commit waited for the disk: a journal is emptied when it is not needed
-/// any more, and the power may be cut meanwhile.
+/// With full durability as well: a journal is emptied when it is no longer needed, and the
+/// power may be cut meanwhile.
 #[test]
 fn a_hole_in_what_the_tables_have_costs_nothing() {
     let folder = tempfile::tempdir().unwrap();
@@ -135,7 +135,7 @@ fn a_hole_in_what_the_tables_have_costs_nothing() {
     let store = create(folder.path(), LocalConfig::default(), &runtime).unwrap();
     let mut write = crate::WriteBatch::new();
     write.put("other", "1");
-    assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
+    assert_eq!(store.write_session().submit(write).wait(), crate::CommitStatus::Durable);
     store.close().unwrap();
     let reach = tables::reach(folder.path(), &folder.path().join(crate::local::DATA_FOLDER));
     assert_eq!(reach.unwrap().commit, 1);
@@ -146,7 +146,7 @@ fn a_hole_in_what_the_tables_have_costs_nothing() {
     assert_eq!(store.loss(), None);
     assert_eq!(store.view().unwrap().get(b"key").unwrap().as_deref(), Some(b"3".as_slice()));
     store.close().unwrap();
-    // One that is behind a hole that nothing fills is a loss.
+    // A batch after a hole that nothing fills is a loss.
     append(folder.path(), 0, &[&[0; 999], batch(5, 50).as_slice()].concat());
     assert!(open(folder.path(), LocalConfig::default(), &runtime).is_err());
 }
@@ -159,7 +159,7 @@ fn a_journal_that_came_back_is_no_reason_to_refuse() {
     for value in ["1", "2", "3"] {
         let mut write = crate::WriteBatch::new();
         write.put("key", value);
-        assert_eq!(store.stream().submit(write).wait(), crate::CommitStatus::Durable);
+        assert_eq!(store.write_session().submit(write).wait(), crate::CommitStatus::Durable);
     }
     store.close().unwrap();
     std::fs::rename(folder.path().join("0.jnl"), folder.path().join("2.jnl")).unwrap();

@@ -10,10 +10,10 @@ use anyhow::Result;
 use runtime::Random;
 
 const PAGE: usize = 4_096;
-/// Disks write a sector as a whole.
+/// Disks write sectors atomically.
 const SECTOR: usize = 512;
 
-/// One page in so many that changed is torn.
+/// One changed page in eight is torn.
 const TORN_EVERY: u64 = 8;
 
 #[derive(Clone, Debug)]
@@ -22,7 +22,7 @@ enum Change {
     Resize { len: u64 },
 }
 
-/// A file behind a cache.
+/// A file with a write-back cache.
 #[derive(Debug, Default)]
 pub(super) struct FileState {
     durable: Content,
@@ -52,7 +52,7 @@ impl FileState {
         self.settled + self.changes.len()
     }
 
-    /// The first so many changes are on the disk.
+    /// The first `changes` changes are on the disk.
     pub(super) fn settle(&mut self, changes: usize) {
         let count = changes.saturating_sub(self.settled).min(self.changes.len());
         for change in self.changes.drain(..count) {
@@ -61,7 +61,7 @@ impl FileState {
         self.settled += count;
     }
 
-    /// What is on the disk when the power is cut now.
+    /// What is on the disk if the power is cut now.
     pub(super) fn cut(&self, random: &dyn Random) -> Content {
         let below = |limit: usize| usize::try_from(random.next_u64() % limit as u64).unwrap_or(0);
         let mut latest = self.durable.clone();
@@ -108,8 +108,8 @@ impl History<'_> {
         self.lens.push(now.len);
     }
 
-    /// Every page as it was at some moment. One in three files prefers what came last, and
-    /// one what was there before, so that late pages are seen without early ones.
+    /// Every page as it was at some moment. One file in three prefers the latest versions,
+    /// and one the earliest, so that late pages occur without early ones.
     fn draw(self, random: &dyn Random) -> Content {
         let below = |limit: usize| usize::try_from(random.next_u64() % limit as u64).unwrap_or(0);
         let taste = below(3);
@@ -119,7 +119,7 @@ impl History<'_> {
             (_, _) => below(count),
         };
         let mut content = self.durable.clone();
-        // The length is mostly the last one: it is one number in one place.
+        // The length is usually the last one: it is a single number.
         content.len = match below(3) {
             0 => self.lens.get(below(self.lens.len())),
             _ => self.lens.last(),
