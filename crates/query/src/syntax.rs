@@ -165,11 +165,16 @@ impl Source {
         }
     }
 
+    /// Whether it is no more than a name, or another for it.
+    fn is_name(&self) -> bool {
+        let Collection::Path { steps, .. } = &self.collection else { return false };
+        steps.is_empty() && !self.iterates
+    }
+
     /// Whether it is no more than a name that stands for itself.
     pub(crate) fn is_itself(&self) -> bool {
-        let Collection::Path { root, steps } = &self.collection else { return false };
-        let named = self.alias.as_ref().is_none_or(|alias| alias.text == root.text);
-        steps.is_empty() && !self.iterates && named
+        let Collection::Path { root, .. } = &self.collection else { return false };
+        self.is_name() && self.alias.as_ref().is_none_or(|alias| alias.text == root.text)
     }
 }
 
@@ -513,7 +518,7 @@ fn each<'e>(exprs: impl IntoIterator<Item = &'e Expr>, visit: &mut dyn FnMut(Chi
 impl Select {
     /// Whether it says no more than `SELECT *`, of the row around it.
     pub(crate) fn is_bare_star(&self) -> bool {
-        let around = |from: &From| from.joins.is_empty() && from.first.is_itself();
+        let around = |from: &From| from.joins.is_empty() && from.first.is_name();
         let bare = self.from.as_ref().is_none_or(around)
             && self.filter.is_none()
             && self.group_by.is_empty();

@@ -66,7 +66,7 @@ impl<'q> Binder<'q> {
         let output = self.output(select, &sources, sets);
         let aggregates = self.aggregates.take().unwrap_or_default();
         let gathers = keyed || self.gathering > 0;
-        // Groups are not checked once a name could not be resolved.
+        // Groups are not checked where names are wrong already.
         let checks = gathers && self.errors.is_empty();
         let rows = match self.rows {
             rows if checks => {
@@ -108,7 +108,7 @@ impl<'q> Binder<'q> {
         }
     }
 
-    /// Where groups were not checked, all names of a query but the last stay in scope.
+    /// Where groups were not checked, all that a query names but the last stays in scope.
     fn keep_open(&mut self, outer: &mut Outer, sets: Sets) {
         if self.sets.len() <= outer.sets + sets.own {
             self.names.pop();

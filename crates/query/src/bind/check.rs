@@ -178,8 +178,7 @@ impl<'q> Binder<'q> {
             order.iter().for_each(|item| check.arguments(self, &item.expr));
             select.selection.exprs().for_each(|expr| check.arguments(self, expr));
         }
-        let repeats = |at: usize| keys.iter().take(at).any(|own| Some(own) == keys.get(at));
-        check.sets = (0..keys.len()).filter(|at| !repeats(*at)).count() + self.gathering;
+        check.sets = keys.len() + self.gathering;
         check.own = self.names.iter().map(|(name, _)| *name).collect();
         check.clause = Clause::OrderBy;
         // One row is in any order of paths.
