@@ -269,9 +269,11 @@ impl<'q> GroupCheck<'q> {
                     self.not_grouped(binder, path.unwrap_or(expr.span()));
                 }
             }
-            // Either way it is the row that is the key.
-            ExprKind::Conditional(parts)
-                if is_name(&parts[1]) && parts[1] == parts[2] && self.is_key(&parts[1]) => {}
+            ExprKind::Conditional(parts) if self.chooses_key(&parts[0], &parts[1], &parts[2]) => {}
+            ExprKind::Call { name, arguments }
+                if name.text.eq_ignore_ascii_case("IIF")
+                    && matches!(arguments.as_slice(), [condition, yes, no]
+                    if self.chooses_key(condition, yes, no)) => {}
             ExprKind::Subquery(SubqueryKind::Scalar, select)
                 if select.is_bare_star() && self.keys.iter().any(is_name) => {}
             ExprKind::Subquery(kind, select) => {
@@ -288,6 +290,16 @@ impl<'q> GroupCheck<'q> {
                 self.gathers |= is_aggregate(expr) && self.rows.are_several();
             }
         }
+    }
+
+    /// Whether a conditional is the key that it chooses: its condition is a constant, or the
+    /// rows of a subquery, which are never true, or the choice makes no difference.
+    fn chooses_key(&self, condition: &Expr, yes: &Expr, no: &Expr) -> bool {
+        let is_true = *condition.kind() == ExprKind::Bool(true);
+        let is_never_true = !is_true && (is_literal(condition) || has_own_rows(condition));
+        let chosen = if is_never_true { no } else { yes };
+        let is_same = is_name(yes) && yes == no;
+        (is_true || is_never_true || is_same) && self.is_key(chosen)
     }
 
     /// As [`Binder::use_rows`].
@@ -472,6 +484,20 @@ fn is_callable(name: &str, arguments: usize) -> bool {
 fn is_aggregate(expr: &Expr) -> bool {
     let ExprKind::Call { name, .. } = expr.kind() else { return false };
     AggregateKind::find(&name.text).is_some()
+}
+
+fn is_literal(expr: &Expr) -> bool {
+    matches!(
+        expr.kind(),
+        ExprKind::Null | ExprKind::Bool(_) | ExprKind::Number(_) | ExprKind::String(_)
+    )
+}
+
+/// Whether it is a subquery with a row for each element of an array.
+fn has_own_rows(expr: &Expr) -> bool {
+    let ExprKind::Subquery(SubqueryKind::Scalar, select) = expr.kind() else { return false };
+    let from = select.from.iter();
+    from.flat_map(|from| [&from.first].into_iter().chain(&from.joins)).any(|from| from.iterates)
 }
 
 fn is_ranked(select: &Select) -> bool {
