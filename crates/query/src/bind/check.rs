@@ -292,8 +292,9 @@ impl<'q> GroupCheck<'q> {
         }
     }
 
-    /// Whether a conditional is the key that it chooses: its condition is a constant, or the
-    /// rows of a subquery, which are never true, or the choice makes no difference.
+    /// Whether a conditional is the key that it chooses: its condition is a constant, or a
+    /// subquery with rows of its own, which the planner takes for untrue here, or the choice
+    /// makes no difference.
     fn chooses_key(&self, condition: &Expr, yes: &Expr, no: &Expr) -> bool {
         let is_true = *condition.kind() == ExprKind::Bool(true);
         let is_never_true = !is_true && (is_literal(condition) || has_own_rows(condition));
@@ -495,7 +496,7 @@ fn is_literal(expr: &Expr) -> bool {
 
 /// Whether it is a subquery with a row for each element of an array.
 fn has_own_rows(expr: &Expr) -> bool {
-    let ExprKind::Subquery(SubqueryKind::Scalar, select) = expr.kind() else { return false };
+    let ExprKind::Subquery(_, select) = expr.kind() else { return false };
     let from = select.from.iter();
     from.flat_map(|from| [&from.first].into_iter().chain(&from.joins)).any(|from| from.iterates)
 }
