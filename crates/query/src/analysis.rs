@@ -263,7 +263,8 @@ impl<'p> Analysis<'p> {
         }
     }
 
-    /// Looks through names of expressions and members of objects that are written out.
+    /// Looks through names of expressions, members of objects that are written out and
+    /// choices between a place and the same place.
     fn target(&self, expr: &'p Expr) -> &'p Expr {
         let mut expr = expr;
         loop {
@@ -287,9 +288,18 @@ impl<'p> Analysis<'p> {
                     self.mean(*slot, Meaning::Expr(value));
                     body
                 }
+                Expr::Conditional(parts) if self.is_one_place(&parts[1], &parts[2]) => &parts[1],
+                Expr::Call(function, arguments) => match arguments.as_slice() {
+                    [_, yes, no] if function.name() == "IIF" && self.is_one_place(yes, no) => yes,
+                    _ => return expr,
+                },
                 _ => return expr,
             };
         }
+    }
+
+    fn is_one_place(&self, one: &'p Expr, other: &'p Expr) -> bool {
+        self.place(one).is_some_and(|place| self.place(other) == Some(place))
     }
 }
 

@@ -11,11 +11,13 @@ mod computed;
 mod expression;
 mod fold;
 mod path;
+mod place;
 
 pub(crate) use block::is_aggregated;
 pub(crate) use computed::check as check_computed;
 pub(crate) use path::path_of;
 pub use path::{Path, PathStep};
+use place::Place;
 
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -151,6 +153,10 @@ struct Binder<'q> {
     sets: Vec<Option<Slot>>,
     slots: usize,
     paths: BTreeMap<Slot, Path>,
+    /// What sources stand for that only give it another name.
+    places: BTreeMap<Slot, Place>,
+    /// The rows that FROM has up to the current place, from the expression around it on.
+    beside: Rows,
     /// The computed properties used so far, by name.
     definitions: BTreeMap<&'q str, Arc<Definition>>,
     /// The documents are still to be bound: only the first source of all may.
@@ -208,7 +214,7 @@ enum Rows {
     One,
     /// One for each document.
     Documents,
-    /// Several for each row around it or document.
+    /// Several for each row around it or document, or one that these were gathered into.
     Many,
 }
 
@@ -225,10 +231,11 @@ impl Rows {
         self.max(others)
     }
 
-    /// What an aggregate makes of them. Of what is in documents, it makes one for each.
+    /// What an aggregate makes of them. Of what is in documents, it makes one for each, and
+    /// these are not gathered into one by another aggregate either.
     fn gathered(self, start: Rows) -> Rows {
         match (self, start) {
-            (Rows::Many, Rows::Documents | Rows::Many) => Rows::Documents,
+            (Rows::Many, Rows::Documents | Rows::Many) => Rows::Many,
             (Rows::Around, _) => Rows::Around,
             (Rows::One | Rows::Documents | Rows::Many, _) => Rows::One,
         }
@@ -256,6 +263,8 @@ impl<'q> Binder<'q> {
             sets: Vec::new(),
             slots: 0,
             paths: BTreeMap::new(),
+            places: BTreeMap::new(),
+            beside: Rows::Around,
             definitions: BTreeMap::new(),
             container: true,
             plans: false,

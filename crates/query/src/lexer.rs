@@ -13,10 +13,14 @@ pub(crate) use token::{Flaw, Keyword, Kind, Symbol, Token, is_plain_name};
 use crate::error::Span;
 use token::{SYMBOLS, continues_name, is_blank, starts_name};
 
+/// Tokens that there is room for at first: most texts have no more, and none is so long that
+/// this matters.
+const FIRST_TOKENS_MAX: usize = 32;
+
 /// The tokens of a text, the last of them [`Kind::End`].
 pub(crate) fn tokens(text: &str) -> Vec<Token> {
     let mut lexer = Lexer { text, at: 0 };
-    let mut tokens = Vec::new();
+    let mut tokens = Vec::with_capacity(text.len().min(FIRST_TOKENS_MAX));
     loop {
         let token = lexer.token();
         tokens.push(token);

@@ -348,7 +348,53 @@ fn has_computed_order(select: &Select) -> bool {
         !["IIF", "CHOOSE"].iter().any(|own| name.text.eq_ignore_ascii_case(own))
     };
     let is_reference = |expr: &Expr| !computes(expr) && (refers(expr) || !is_aggregated(select));
-    select.group_by.is_empty() && order_items(select).iter().any(|item| !is_reference(&item.expr))
+    let is_computed = order_items(select).iter().any(|item| !is_reference(&item.expr));
+    (select.group_by.is_empty() && is_computed) || orders_one_row(select)
+}
+
+/// Whether the one row that is ordered is an aggregate of all documents that always has a
+/// value. Others are no path either, and refused.
+fn orders_one_row(select: &Select) -> bool {
+    let Some(from) = select.from.as_ref().filter(|from| from.joins.is_empty()) else {
+        return false;
+    };
+    let Collection::Subquery(inner) = &from.first.collection else { return false };
+    let Selection::Value(value) = &inner.selection else { return false };
+    let ExprKind::Call { name, .. } = value.kind() else { return false };
+    let kind = AggregateKind::find(&name.text);
+    let is_defined = matches!(
+        kind,
+        Some(
+            AggregateKind::Count
+                | AggregateKind::CountIf
+                | AggregateKind::MakeList
+                | AggregateKind::MakeSet
+        )
+    );
+    is_defined
+        && !order_items(select).is_empty()
+        && inner.group_by.is_empty()
+        && !(from.first.iterates || iterates(inner))
+}
+
+/// Whether a query or a subquery of it has rows for the elements of an array: documents are
+/// not alone then, and what is gathered is gathered for each of them.
+fn iterates(select: &Select) -> bool {
+    let mut found =
+        select.from.iter().flat_map(syntax::From::sources).any(|source| source.iterates);
+    select.for_each_child(&mut |child| found = found || has_elements(&child));
+    found
+}
+
+fn has_elements(child: &Child<'_>) -> bool {
+    match child {
+        Child::Select(select) => iterates(select),
+        Child::Expr(expr) => {
+            let mut found = false;
+            expr.kind().for_each_child(&mut |child| found = found || has_elements(&child));
+            found
+        }
+    }
 }
 
 /// Whether the expression is a name and steps from there.

@@ -191,10 +191,36 @@ fn learn(own: &mut Known, outer: &Known, place: ValuePath, domain: Domain) -> Op
     if after.is_empty() {
         return None;
     }
-    let reaches = !after.undefined;
-    let within = place.parent().filter(|_| reaches);
+    let parent = place.parent();
+    let around = parent.as_ref().and_then(|(path, _)| own.get(path).or_else(|| outer.get(path)));
+    let fits = around.is_none_or(|around| has_member(around, &place, &after));
+    if !fits || !has_known_members(own, outer, &place, &after) {
+        return None;
+    }
+    let within = parent.filter(|_| !after.undefined);
     own.insert(place, after);
     within.map_or(Some(()), |(parent, kind)| learn(own, outer, parent, kind))
+}
+
+/// Whether values of a domain can have a member like that, by the last step of its place.
+fn has_member(domain: &Domain, place: &ValuePath, member: &Domain) -> bool {
+    let Some(Key::Name(name)) = place.steps.last() else { return true };
+    let own = member_domain(domain, std::slice::from_ref(name));
+    own.is_none_or(|own| !own.and(member).is_empty())
+}
+
+/// Whether values of a domain can have what is known of their members.
+fn has_known_members(own: &Known, outer: &Known, place: &ValuePath, domain: &Domain) -> bool {
+    if !matches!(&domain.objects, Structures::Points(points) if !points.is_empty()) {
+        return true;
+    }
+    let is_below = |inner: &ValuePath| {
+        inner.root == place.root
+            && inner.steps.len() == place.steps.len() + 1
+            && inner.steps.starts_with(&place.steps)
+    };
+    let mut members = own.iter().chain(outer).filter(|(inner, _)| is_below(inner));
+    members.all(|(inner, member)| has_member(domain, inner, member))
 }
 
 /// What a domain says of a member of its values.

@@ -22,6 +22,24 @@ use crate::syntax::{
 pub(super) struct BoundBlock {
     pub(super) block: Block,
     pub(super) rows: Rows,
+    /// It has a set that counts beside those of the query around it.
+    pub(super) brings_set: bool,
+}
+
+/// The sources of a query.
+struct Sources {
+    bound: Vec<Source>,
+    /// How many rows they have together.
+    rows: Rows,
+    /// One of them is a subquery with a set that counts outside of it.
+    bring_set: bool,
+}
+
+/// One source.
+struct BoundSource {
+    source: Source,
+    rows: Rows,
+    brings_set: bool,
 }
 
 /// What is known of a query around the current place.
@@ -51,7 +69,7 @@ impl<'q> Binder<'q> {
         let mut outer = self.enter();
         self.check_counts_together(select);
         self.clause = Clause::From;
-        let (sources, own_rows) = self.sources(select, start);
+        let Sources { bound: sources, rows: own_rows, bring_set } = self.sources(select, start);
         let sets = Sets { around: outer.sets, own: self.sets.len() - outer.sets };
         self.rows = own_rows;
         self.clause = Clause::Filter;
@@ -80,6 +98,9 @@ impl<'q> Binder<'q> {
         let order = if grouped { Vec::new() } else { ordered.keys };
         let grouping = grouped.then(|| grouping(keys, aggregates, ordered.groups));
         let counts = self.counts(select, !gathers || checks);
+        let brings_set = bring_set
+            || leaves_set(select, &sources, sets)
+            || self.sets.iter().skip(outer.sets).any(Option::is_none);
         if gathers && !checks {
             self.keep_open(&mut outer, sets);
         }
@@ -91,7 +112,7 @@ impl<'q> Binder<'q> {
         }
         let distinct = select.distinct;
         let block = Block { sources, filter, grouping, output, distinct, order, counts };
-        BoundBlock { block, rows }
+        BoundBlock { block, rows, brings_set }
     }
 
     fn enter(&mut self) -> Outer {
@@ -143,36 +164,46 @@ impl<'q> Binder<'q> {
         keys
     }
 
-    /// The sources, and how many rows they have together.
-    fn sources(&mut self, select: &'q Select, start: Rows) -> (Vec<Source>, Rows) {
-        let mut bound = Vec::new();
+    fn sources(&mut self, select: &'q Select, start: Rows) -> Sources {
+        let (mut bound, mut bring_set) = (Vec::new(), false);
         let Some(from) = &select.from else {
             self.container = false;
-            return (bound, start);
+            return Sources { bound, rows: start, bring_set };
         };
-        let mut all = Rows::Around;
+        let (mut all, around) = (Rows::Around, self.beside);
         self.check_rank_sources(select, from);
         for source in from.sources() {
             self.check_rank_source(select, source);
             let unresolved = self.is_unresolved(source);
             // What comes later has the rows of those before it around it.
             let start = if bound.is_empty() { start } else { Rows::Around };
-            let (own, rows) = self.source(source, start);
+            self.beside = around.joined(all);
+            let BoundSource { source: own, rows, brings_set } = self.source(source, start);
+            bring_set |= brings_set;
             self.container = false;
             if !unresolved {
                 self.check_source_name(source, &own, rows);
+            } else if source.name().is_some_and(|name| self.resolve(name).is_some()) {
+                // Nothing by a name that means something already is that.
+                continue;
             }
             if let Some(name) = source.name() {
                 self.names.push((name, own.slot));
             }
-            // The outermost query has no row that another name would go on from.
-            if !renames(&own) || (self.subqueries == 0 && !source.is_itself()) {
+            // Another name goes on from the row around it, unless it stands beside rows.
+            if !renames(&own) || (self.beside > Rows::Around && !source.is_itself()) {
                 self.sets.push(Some(own.slot));
             }
-            bound.push(own);
             all = all.joined(rows);
+            if around.joined(all) == Rows::Around
+                && let Some(place) = self.place_of_source(&own)
+            {
+                self.places.insert(own.slot, place);
+            }
+            bound.push(own);
         }
-        (bound, all)
+        self.beside = around;
+        Sources { bound, rows: all, bring_set }
     }
 
     /// Whether a source is a name alone that means nothing.
@@ -182,14 +213,16 @@ impl<'q> Binder<'q> {
         alone && !self.container && self.resolve(&root.text).is_none()
     }
 
-    fn source(&mut self, source: &'q syntax::Source, start: Rows) -> (Source, Rows) {
+    fn source(&mut self, source: &'q syntax::Source, start: Rows) -> BoundSource {
         let mut rows = if source.iterates { Rows::Many } else { Rows::Around };
+        let mut brings_set = false;
         let (origin, steps, path) = match &source.collection {
             Collection::Subquery(select) => {
                 self.subqueries += 1;
                 let inner = self.block(select, start);
                 self.subqueries -= 1;
                 rows = rows.max(inner.rows);
+                brings_set = inner.brings_set || is_ordered(select) || is_counted(select);
                 let path = self.path_of_block(&inner.block);
                 (Origin::Block(Box::new(inner.block)), Vec::new(), path)
             }
@@ -216,7 +249,8 @@ impl<'q> Binder<'q> {
         if let Some(path) = path.map(inside) {
             self.paths.insert(slot, path);
         }
-        (Source { origin, steps, iterates: source.iterates, slot }, rows)
+        let source = Source { origin, steps, iterates: source.iterates, slot };
+        BoundSource { source, rows, brings_set }
     }
 
     fn output(&mut self, select: &'q Select, sources: &[Source], sets: Sets) -> Expr {
@@ -249,6 +283,8 @@ impl<'q> Binder<'q> {
             // Where there are groups around it, their parts are the sets.
             _ if grouped => {}
             ([], _) if self.defers || select.order_by.is_some() => {}
+            // Rows that a subquery in its filter brings are its own set.
+            ([], _) if self.sets.len() > sets.around => {}
             _ => self.star_of_several(star),
         }
         // A subquery may be asked for nothing but its rows.
@@ -425,6 +461,26 @@ fn renames(source: &Source) -> bool {
     matches!(source.origin, Origin::Slot(_)) && source.steps.is_empty() && !source.iterates
 }
 
+/// Whether a query keeps a set of its own where it is a subquery: one that is in an order, or
+/// of which only some rows are counted, is not put in place of the set around it. Another
+/// name for that one is still the same in any order.
+fn leaves_set(select: &Select, sources: &[Source], sets: Sets) -> bool {
+    let named = |source: &syntax::Source| !source.is_itself();
+    let own = sets.own > 0;
+    let other =
+        || !sources.is_empty() && select.from.iter().flat_map(syntax::From::sources).any(named);
+    (own && is_ordered(select)) || (is_counted(select) && (own || other()))
+}
+
+fn is_ordered(select: &Select) -> bool {
+    select.order_by.is_some()
+}
+
+/// Whether a query gives a part of its rows only.
+fn is_counted(select: &Select) -> bool {
+    select.top.is_some() || select.page.is_some()
+}
+
 /// A source that names the one before it again, by the name that it has: the others are
 /// not looked at then.
 fn named_again(select: &Select, sources: &[Source]) -> Option<Slot> {
@@ -464,7 +520,7 @@ pub(super) fn place(index: Numeric) -> usize {
     index.as_i64().and_then(|index| usize::try_from(index).ok()).unwrap_or(usize::MAX)
 }
 
-fn key(step: &Step) -> Key {
+pub(super) fn key(step: &Step) -> Key {
     match step {
         Step::Name(property) => Key::Name(property.name.clone()),
         Step::Index(index) => Key::Index(place(*index)),

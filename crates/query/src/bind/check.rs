@@ -1,14 +1,15 @@
 //! What the service refuses although the grammar allows it.
 
-use super::block::gives;
+use super::block::{gives, key};
+use super::place::Place;
 use super::{Binder, Clause, Rows};
-use crate::bound::{self, Constant};
+use crate::bound::{self, Constant, Key};
 use crate::error::{Code, Span};
 use crate::execute::AggregateKind;
 use crate::functions::{self, Lookup};
 use crate::syntax::{
-    Child, Collection, Expr, ExprKind, From, OrderBy, OrderKeys, Page, Select, Selection, Source,
-    Step, SubqueryKind, Top,
+    Child, Collection, Expr, ExprKind, From, Name, OrderBy, OrderKeys, Page, Select, Selection,
+    Source, Step, SubqueryKind, Top,
 };
 
 impl<'q> Binder<'q> {
@@ -169,6 +170,7 @@ impl<'q> Binder<'q> {
     ) -> Rows {
         let keys: &[Expr] = if keyed { &select.group_by } else { &[] };
         let mut check = GroupCheck::new(keys, rows);
+        check.places = keys.iter().filter_map(|key| self.place_of_path(key)).collect();
         let order = match select.order_by.as_ref().map(|order| &order.keys) {
             Some(OrderKeys::Items(items)) => items.as_slice(),
             Some(OrderKeys::Rank(_)) | None => &[],
@@ -204,6 +206,8 @@ impl<'q> Binder<'q> {
 /// Looks for what is about single rows where there are groups.
 struct GroupCheck<'q> {
     keys: &'q [Expr],
+    /// What those of them stand for that are paths.
+    places: Vec<Place>,
     /// The names of the rows, and of those around them.
     own: Vec<&'q str>,
     clause: Clause,
@@ -225,8 +229,9 @@ struct GroupCheck<'q> {
 impl<'q> GroupCheck<'q> {
     fn new(keys: &'q [Expr], rows: Rows) -> GroupCheck<'q> {
         let (own, hidden, clause) = (Vec::new(), Vec::new(), Clause::Select);
-        let (gathers, regrouped) = (false, false);
-        GroupCheck { keys, own, clause, hidden, depth: 0, rows, gathers, sets: 0, regrouped }
+        let (places, gathers, regrouped) = (Vec::new(), false, false);
+        let sets = 0;
+        GroupCheck { keys, places, own, clause, hidden, depth: 0, rows, gathers, sets, regrouped }
     }
 
     /// Looks at what aggregates are about.
@@ -242,7 +247,7 @@ impl<'q> GroupCheck<'q> {
     /// `path` is the longest property reference that the expression begins; trailing
     /// indexes are no part of it.
     fn expression(&mut self, binder: &mut Binder<'q>, expr: &'q Expr, path: Option<Span>) {
-        if self.is_key(expr) {
+        if self.is_key(binder, expr) {
             return;
         }
         self.parts(binder, expr, path);
@@ -269,11 +274,12 @@ impl<'q> GroupCheck<'q> {
                     self.not_grouped(binder, path.unwrap_or(expr.span()));
                 }
             }
-            ExprKind::Conditional(parts) if self.chooses_key(&parts[0], &parts[1], &parts[2]) => {}
+            ExprKind::Conditional(parts)
+                if self.chooses_key(binder, [&parts[0], &parts[1], &parts[2]]) => {}
             ExprKind::Call { name, arguments }
                 if name.text.eq_ignore_ascii_case("IIF")
                     && matches!(arguments.as_slice(), [condition, yes, no]
-                    if self.chooses_key(condition, yes, no)) => {}
+                    if self.chooses_key(binder, [condition, yes, no])) => {}
             ExprKind::Subquery(SubqueryKind::Scalar, select)
                 if select.is_bare_star() && self.keys.iter().any(is_name) => {}
             ExprKind::Subquery(kind, select) => {
@@ -295,12 +301,12 @@ impl<'q> GroupCheck<'q> {
     /// Whether a conditional is the key that it chooses: its condition is a constant, or a
     /// subquery with rows of its own, which the planner takes for untrue here, or the choice
     /// makes no difference.
-    fn chooses_key(&self, condition: &Expr, yes: &Expr, no: &Expr) -> bool {
+    fn chooses_key(&self, binder: &Binder<'q>, [condition, yes, no]: [&Expr; 3]) -> bool {
         let is_true = *condition.kind() == ExprKind::Bool(true);
         let is_never_true = !is_true && (is_literal(condition) || has_own_rows(condition));
         let chosen = if is_never_true { no } else { yes };
         let is_same = is_name(yes) && yes == no;
-        (is_true || is_never_true || is_same) && self.is_key(chosen)
+        (is_true || is_never_true || is_same) && self.is_key(binder, chosen)
     }
 
     /// As [`Binder::use_rows`].
@@ -318,10 +324,25 @@ impl<'q> GroupCheck<'q> {
     }
 
     /// Orders are by paths only, and rows that are out of sight have no keys.
-    fn is_key(&self, expr: &Expr) -> bool {
+    fn is_key(&self, binder: &Binder<'q>, expr: &Expr) -> bool {
         !self.regrouped
             && (self.clause == Clause::Select || is_path(expr))
-            && self.keys.contains(expr)
+            && (self.keys.contains(expr) || self.is_place_of_key(binder, expr))
+    }
+
+    /// Whether it is a key by another name.
+    fn is_place_of_key(&self, binder: &Binder<'q>, expr: &Expr) -> bool {
+        !binder.places.is_empty()
+            && root(expr).is_some_and(|name| self.is_own(name))
+            && binder.place_of_path(expr).is_some_and(|place| self.places.contains(&place))
+    }
+
+    /// Whether the path of a source begins with a key.
+    fn begins_with_key(&self, binder: &Binder<'q>, root: &Name, steps: &[Step]) -> bool {
+        let steps_of: Vec<Key> = steps.iter().map(key).collect();
+        let row = binder.resolve(&root.text);
+        let is_within = |place: &Place| row.is_some_and(|row| place.begins(row, &steps_of));
+        self.keys.iter().any(|key| begins(key, root, steps)) || self.places.iter().any(is_within)
     }
 
     /// Looks at a subquery; how many rows it gives.
@@ -381,7 +402,7 @@ impl<'q> GroupCheck<'q> {
                 Collection::Path { root, steps } if self.is_own(&root.text) => {
                     if self.regrouped {
                         binder.unresolved(&root.text, root.span);
-                    } else if !self.keys.iter().any(|key| begins(key, root, steps)) {
+                    } else if !self.begins_with_key(binder, root, steps) {
                         self.not_grouped(binder, source.collection_span);
                     }
                 }
@@ -414,7 +435,7 @@ impl<'q> GroupCheck<'q> {
 
 /// Whether the path of a source begins with the path that a group key is. What is in a
 /// row that is grouped by as a whole is not known by that.
-fn begins(key: &Expr, root: &crate::syntax::Name, steps: &[Step]) -> bool {
+fn begins(key: &Expr, root: &Name, steps: &[Step]) -> bool {
     let Some(names) = path_steps(key) else { return false };
     let [first, rest @ ..] = names.as_slice() else { return false };
     let same = |(own, step): (&PathPart<'_>, &Step)| match (own, step) {
@@ -456,6 +477,16 @@ fn path_steps(expr: &Expr) -> Option<Vec<PathPart<'_>>> {
             }
             _ => return None,
         }
+    }
+}
+
+/// The name that a path begins with.
+#[expect(clippy::wildcard_enum_match_arm, reason = "only these forms matter here")]
+fn root(expr: &Expr) -> Option<&str> {
+    match expr.kind() {
+        ExprKind::Identifier(name) => Some(name),
+        ExprKind::Member(base, _) | ExprKind::Index(base, _) => root(base),
+        _ => None,
     }
 }
 

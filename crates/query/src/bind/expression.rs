@@ -233,7 +233,7 @@ impl<'q> Binder<'q> {
                         let refusal = Refusal::InternalFunction { name: name.text.clone() };
                         self.run_refusal.get_or_insert(refusal);
                     }
-                    self.check_literals(function, call.span(), arguments);
+                    self.check_literals(function, call.span(), (arguments, &bound));
                     return self.application(function, bound);
                 }
                 self.wrong_arity(name, &function.arity.requirement(), call.span());
@@ -257,7 +257,12 @@ impl<'q> Binder<'q> {
 
     /// Some arguments must be written out: a time span that stands for a part and a
     /// count, and the numbers that a hash is made with.
-    fn check_literals(&mut self, function: &Function, span: Span, arguments: &'q [syntax::Expr]) {
+    fn check_literals(
+        &mut self,
+        function: &Function,
+        span: Span,
+        (arguments, bound): (&[syntax::Expr], &[Expr]),
+    ) {
         match (function.name(), arguments) {
             ("DATETIMEADD", [written, _]) | ("NOW" | "AGO", [written]) => {
                 let ExprKind::String(text) = written.kind() else {
@@ -267,24 +272,47 @@ impl<'q> Binder<'q> {
                     self.no_time_span(span);
                 }
             }
-            ("HASH", [_, modulo, rest @ ..]) => {
-                if !matches!(modulo.kind(), ExprKind::Number(Numeric::Integer(1.. | ..=-1))) {
-                    let message = "The modulo value for the 'Hash' function must be a non-zero \
-                                   integer literal.";
-                    self.error(Code::HASH_MODULO, modulo.span(), message);
-                }
-                let seed = rest.first();
-                let is_integer = |seed: &&syntax::Expr| {
-                    matches!(seed.kind(), ExprKind::Number(Numeric::Integer(_)))
-                };
-                if let Some(seed) = seed.filter(|seed| !is_integer(seed)) {
-                    let message =
-                        "The seed value for the 'Hash' function must be an integer literal.";
-                    self.error(Code::HASH_SEED, seed.span(), message);
-                }
+            ("HASH", [_, written @ ..]) => {
+                let bound = bound.iter().skip(1);
+                self.check_hash(&written.iter().zip(bound).collect::<Vec<_>>());
             }
             _ => {}
         }
+    }
+
+    /// The modulo and the seed of a hash, each as it is written and bound. Where there is a
+    /// seed, a modulo that is undefined counts as none, and so does one that is wrong.
+    fn check_hash(&mut self, numbers: &[(&syntax::Expr, &Expr)]) {
+        if let Some((written, bound)) = numbers.first() {
+            let is_none = numbers.len() > 1 && self.is_nothing(written, bound);
+            if !is_none && literal_integer(written, bound).is_none_or(|modulo| modulo == 0) {
+                let message = "The modulo value for the 'Hash' function must be a non-zero \
+                               integer literal.";
+                self.error(Code::HASH_MODULO, written.span(), message);
+            }
+        }
+        if let Some((written, bound)) = numbers.get(1)
+            && literal_integer(written, bound).is_none()
+        {
+            let message = "The seed value for the 'Hash' function must be an integer literal.";
+            self.error(Code::HASH_SEED, written.span(), message);
+        }
+    }
+
+    /// Whether an expression stands for undefined without being computed: it says so, or
+    /// what it says is wrong.
+    fn is_nothing(&self, written: &syntax::Expr, bound: &Expr) -> bool {
+        let is_undefined = matches!(bound, Expr::Constant(Constant::Undefined));
+        let says_so = matches!(
+            written.kind(),
+            ExprKind::Undefined | ExprKind::Parameter(_) | ExprKind::Identifier(_)
+        );
+        let start = written.span().range().start;
+        let is_wrong = || {
+            let calls = matches!(written.kind(), ExprKind::Call { .. } | ExprKind::Index(..));
+            calls && self.errors.iter().any(|error| error.position.start == start)
+        };
+        is_undefined && (says_so || is_wrong())
     }
 
     fn no_time_span(&mut self, span: Span) {
@@ -439,13 +467,18 @@ impl<'q> Binder<'q> {
         }
         self.subqueries += 1;
         let (names, sets) = (self.names.len(), self.sets.len());
-        let BoundBlock { mut block, rows, .. } = self.block(select, Rows::Around);
+        let beside = std::mem::replace(&mut self.beside, Rows::Around);
+        let BoundBlock { mut block, rows, brings_set } = self.block(select, Rows::Around);
+        self.beside = beside;
         self.subqueries -= 1;
         if kind != SubqueryKind::Scalar {
             self.names.truncate(names);
             self.sets.truncate(sets);
         }
         self.use_rows(kind, rows, span);
+        if rows == Rows::Around && brings_set && !self.defers {
+            self.sets.push(None);
+        }
         if kind == SubqueryKind::All {
             // All rows fit the filter if there is none that breaks it.
             let filter = block.filter.take();
@@ -491,6 +524,13 @@ fn known_pattern(arguments: &[Expr]) -> Option<(&Expr, &str, &str)> {
         [text, pattern, modifiers] => Some((text, known_text(pattern)?, known_text(modifiers)?)),
         _ => None,
     }
+}
+
+/// An integer that is written there or given with the query.
+fn literal_integer(written: &syntax::Expr, bound: &Expr) -> Option<i64> {
+    let is_literal = matches!(written.kind(), ExprKind::Number(_) | ExprKind::Parameter(_));
+    let Expr::Constant(Constant::Number(Numeric::Integer(integer))) = bound else { return None };
+    is_literal.then_some(*integer)
 }
 
 fn known_text(expr: &Expr) -> Option<&str> {

@@ -9,8 +9,8 @@ use std::collections::BTreeSet;
 use super::{Function, MANY, at, defined, only};
 use crate::eval::Datum;
 
-/// Characters that REPLICATE may return, as in the service.
-const REPLICATE_CHARS_MAX: usize = 10_000;
+/// Characters that REPLICATE may return, as in the planner of the .NET SDK.
+const REPLICATE_CHARS_MAX: usize = 100_000;
 
 pub(super) const TABLE: &[Function] = &[
     Function::new(&["CONCAT"], (2, MANY), concat),

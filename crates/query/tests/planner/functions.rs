@@ -133,14 +133,70 @@ const FUNCTIONS: &[(&str, &str)] = &[
 ];
 
 /// Calls that are left open, and why.
-const LEFT_OPEN: &[(&str, &str)] = &[
+const LEFT_OPEN: &[(Calls, &str)] = &[
     (
-        r"^ST_.*\[-?\d+, -\d+\], \[-?\d+, -?0\]",
+        Calls::Like(r"^ST_.*\[-?\d+, -\d+\], \[-?\d+, -?0\]"),
         "the library takes lines that reach the equator from the south for invalid",
     ),
-    (r"^(NUMBERBIN|ROUND)\(-\de19", "numbers below those of 64 bits overflow in the library"),
-    (r"^TOSTRING\([\[{].*\de1[78]", "an array keeps no double apart from the integer it equals"),
+    (
+        Calls::Like(r"^(NUMBERBIN|ROUND)\(-\de19"),
+        "numbers below those of 64 bits overflow in the library",
+    ),
+    (
+        Calls::Like(r"^TOSTRING\([\[{].*\de1[78]"),
+        "an array keeps no double apart from the integer it equals",
+    ),
+    (
+        Calls::Where(is_on_edge),
+        "on which side of its edge the library sees a point that lies on it is a matter of \
+         rounding: of 1,364 such points, 696 were inside",
+    ),
 ];
+
+/// Some calls, by how they are written or by what they ask.
+enum Calls {
+    Like(&'static str),
+    Where(fn(&str) -> bool),
+}
+
+impl Calls {
+    fn have(&self, call: &str) -> bool {
+        match self {
+            Calls::Like(pattern) => {
+                regex::Regex::new(pattern).is_ok_and(|pattern| pattern.is_match(call))
+            }
+            Calls::Where(asks) => asks(call),
+        }
+    }
+}
+
+/// Whether a predicate is about a polygon and a point on one of its edges. Only edges along
+/// a meridian have points with whole degrees between their corners.
+fn is_on_edge(call: &str) -> bool {
+    let is_predicate = ["ST_WITHIN(", "ST_INTERSECTS("].iter().any(|own| call.starts_with(own));
+    let (points, polygons) = (call.matches("'Point'").count(), call.matches("'Polygon'").count());
+    let mut places = places(call);
+    if !is_predicate || (points, polygons) != (1, 1) || places.len() < 2 {
+        return false;
+    }
+    let is_first = call.find("'Point'") < call.find("'Polygon'");
+    let point = places.remove(if is_first { 0 } else { places.len() - 1 });
+    places.windows(2).any(|edge| is_between(point, edge[0], edge[1]))
+}
+
+/// The places in shapes that are written out, in degrees east and north.
+fn places(call: &str) -> Vec<(i32, i32)> {
+    let Ok(pair) = regex::Regex::new(r"\[(-?\d+), (-?\d+)\]") else { return Vec::new() };
+    let place =
+        |(_, [east, north]): (&str, [&str; 2])| Some((east.parse().ok()?, north.parse().ok()?));
+    pair.captures_iter(call).filter_map(|found| place(found.extract())).collect()
+}
+
+/// Whether a place lies on a meridian, between two others or on one of them.
+fn is_between(place: (i32, i32), a: (i32, i32), b: (i32, i32)) -> bool {
+    let is_along = place.0 == a.0 && a.0 == b.0;
+    is_along && (a.1.min(b.1)..=a.1.max(b.1)).contains(&place.1)
+}
 
 /// Calls that are sent together.
 const BATCH: usize = 500;
@@ -181,8 +237,7 @@ pub(crate) fn run(
 }
 
 fn is_left_open(call: &str) -> bool {
-    let fits = |pattern: &str| regex::Regex::new(pattern).is_ok_and(|own| own.is_match(call));
-    LEFT_OPEN.iter().any(|(pattern, why)| !why.is_empty() && fits(pattern))
+    LEFT_OPEN.iter().any(|(calls, why)| !why.is_empty() && calls.have(call))
 }
 
 /// Arrays and objects are told as texts.

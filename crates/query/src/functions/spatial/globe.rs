@@ -336,8 +336,8 @@ pub(super) fn distance(a: &Shape, b: &Shape) -> f64 {
     if intersects(a, b) {
         return 0.0;
     }
-    let pairs = [nearest_pair(a, b), nearest_pair(b, a)];
-    let metres = pairs.into_iter().flatten().map(|near| near.metres());
+    let pairs = [nearest_pairs(a, b), nearest_pairs(b, a)];
+    let metres = pairs.iter().flatten().map(Near::metres);
     metres.min_by(f64::total_cmp).unwrap_or(0.0)
 }
 
@@ -361,18 +361,32 @@ impl Near {
     }
 }
 
-/// The corner and the edge that are nearest.
-fn nearest_pair(corners: &Shape, shape: &Shape) -> Option<Near> {
+/// The corner and the edge that are nearest, and others that may be: where a corner of the
+/// shape is nearest by angle, the nearest point of the ellipsoid may be on either edge there.
+fn nearest_pairs(corners: &Shape, shape: &Shape) -> Vec<Near> {
     /// Pairs whose angle is larger by more than this are further apart.
     const SLACK: f64 = 1.015;
+    /// How much further, in parts of the distance, a pair may be before it is measured well.
+    const CLOSE: f64 = 1e-5;
+    /// Pairs to measure well, which takes a hundred times as long: both edges at a corner,
+    /// of two corners.
+    const PAIRS_MAX: usize = 4;
     let edges = edges(shape);
     let corners: Vec<Vector> = corners.points().into_iter().map(direction).collect();
     let near = |corner: Vector, edge: Arc| Near { corner, edge, place: edge.nearest(corner) };
     let pairs = || corners.iter().flat_map(|corner| edges.iter().map(|edge| near(*corner, *edge)));
-    let least = pairs().map(|near| near.angle()).min_by(f64::total_cmp)?;
+    let least = pairs().map(|near| near.angle()).fold(f64::INFINITY, f64::min);
     let close = pairs().filter(|near| near.angle() <= least * SLACK);
-    let metres = |near: &Near| ellipsoid::distance(near.corner, near.place);
-    close.min_by(|one, other| metres(one).total_cmp(&metres(other)))
+    let mut nearest: Vec<(f64, Near)> = Vec::new();
+    for near in close {
+        let metres = ellipsoid::distance(near.corner, near.place);
+        let at = nearest.partition_point(|(own, _)| *own <= metres);
+        nearest.insert(at, (metres, near));
+        nearest.truncate(PAIRS_MAX);
+    }
+    let most = nearest.first().map_or(0.0, |(metres, _)| metres * (1.0 + CLOSE));
+    nearest.retain(|(metres, _)| *metres <= most);
+    nearest.into_iter().map(|(_, near)| near).collect()
 }
 
 /// In square metres.
