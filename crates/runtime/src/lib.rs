@@ -30,7 +30,9 @@ pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};
 pub use schedule::{SeededTasks, Trace, reschedule};
 pub use sync::{Condvar, Parker, Receiver, SharedReceiver, SyncSender, sync_channel};
-pub use tasks::{Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks};
+pub use tasks::{
+    Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks, prefer_other_threads,
+};
 pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
 
 /// One bundle of the outside world, cheap to clone and hand down.

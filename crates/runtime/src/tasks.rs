@@ -81,6 +81,22 @@ impl Tasks for ThreadTasks {
     }
 }
 
+/// How far behind other threads long work stands, on the scale of `nice`: a tenth of the
+/// share of a thread that serves requests, where both want the same core.
+#[cfg(target_os = "linux")]
+const LONG_WORK_NICE: i32 = 10;
+
+/// Lets the operating system prefer other threads to the calling one, for threads with long
+/// work: those that serve requests are woken for some microseconds at a time, and should
+/// not wait for a time slice to end. Where they leave a core idle, nothing is slower.
+///
+/// On Linux a thread has a priority of its own; elsewhere it belongs to the process, and
+/// nothing is changed. Neither is a refusal an error: the work is done all the same.
+pub fn prefer_other_threads() {
+    #[cfg(target_os = "linux")]
+    let _ = rustix::process::setpriority_process(None, LONG_WORK_NICE);
+}
+
 #[cfg(test)]
 mod tests {
     use std::sync::mpsc::sync_channel;
@@ -97,6 +113,21 @@ mod tests {
         let handle = ThreadTasks.spawn("sweeper", body).unwrap();
         assert_eq!(receiver.recv().unwrap().as_deref(), Some("sweeper"));
         assert_eq!(handle.join(), Ok(()));
+    }
+
+    #[cfg(target_os = "linux")]
+    #[test]
+    fn long_work_stands_behind_its_own_thread_only() {
+        use rustix::process::getpriority_process;
+        let (sender, receiver) = sync_channel(1);
+        let body = Box::new(move || {
+            prefer_other_threads();
+            sender.send(getpriority_process(None)).expect("the test waits");
+        });
+        let before = getpriority_process(None).unwrap();
+        ThreadTasks.spawn("long-work", body).unwrap().join().unwrap();
+        assert_eq!(receiver.recv().unwrap(), Ok(LONG_WORK_NICE));
+        assert_eq!(getpriority_process(None), Ok(before));
     }
 
     #[test]

@@ -246,6 +246,7 @@ impl Shared {
 
     /// The main loop of each thread.
     fn work(self: &Arc<Self>, place: usize) {
+        runtime::prefer_other_threads();
         loop {
             let Some((number, job)) = self.next(place) else { return };
             let Job { work, gone, began } = job;
@@ -365,15 +366,15 @@ impl Turn {
 
     /// Yields if it is another query's turn. Returns whether there is time left.
     pub(crate) fn go_on(&self, time_max: Duration) -> bool {
-        let now = self.shared.runtime.clock.monotonic();
+        let mut now = self.shared.runtime.clock.monotonic();
         let slice = Duration::from_nanos(self.slice.load(Ordering::Relaxed));
         let ran = now.saturating_sub(slice);
         if ran >= SLICE {
             self.pass_on(ran);
-            let now = self.shared.runtime.clock.monotonic();
+            now = self.shared.runtime.clock.monotonic();
             self.slice.store(nanos(now), Ordering::Relaxed);
         }
-        self.check().is_ok() && self.elapsed() < time_max
+        self.check().is_ok() && now.saturating_sub(self.began) < time_max
     }
 
     /// Lets another thread help with the query, if it gets a turn while there is work. It
