@@ -35,7 +35,7 @@ fn main() {
     for keys in [1, 50, 100_000] {
         let key = |number: u32| {
             let key = PartitionKey::new([number.to_string().as_str()]);
-            definition.locate(&key).unwrap().position
+            definition.locate(&key).unwrap()
         };
         let keys: Vec<Epk> = (0..keys).map(key).collect();
         for threads in [1, 2] {

@@ -125,8 +125,8 @@ fn write(cluster: &Cluster, container: &Container, number: u64, padding: &str) {
     let body = format!(r#"{{"id":"{number}","pk":"{key}","padding":"{padding}"}}"#);
     let document = Document::parse(Bytes::from(body), &Limits::default()).unwrap();
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
-    let location = definition.locate(&PartitionKey::new([key.as_str()])).unwrap();
-    let command = Command { location, operations: vec![Operation::Create { document }] };
+    let position = definition.locate(&PartitionKey::new([key.as_str()])).unwrap();
+    let command = Command { position, operations: vec![Operation::Create { document }] };
     block_on(cluster.apply(container, command)).unwrap();
 }
 

@@ -242,7 +242,7 @@ impl Cluster {
         container: &Container,
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
-        let partition = container.route(&command.location.position)?;
+        let partition = container.route(&command.position)?;
         self.apply_at(container, partition, command).await
     }
 
@@ -285,7 +285,7 @@ impl Cluster {
                 return Err(if error.is_about_ownership() { ClusterError::Busy } else { error });
             }
             self.remedy(container, (&partition, &config), error).await?;
-            partition = container.route(&command.location.position)?;
+            partition = container.route(&command.position)?;
         }
     }
 
@@ -332,7 +332,7 @@ impl Cluster {
         purpose: Purpose,
     ) -> Result<Outcome, ClusterError> {
         let command = system::command(writes, &self.system_limits)?;
-        let partition = self.system.route(&command.location.position)?;
+        let partition = self.system.route(&command.position)?;
         Ok(self.apply_as(&self.system, partition, command, purpose).await?.value)
     }
 

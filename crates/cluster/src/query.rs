@@ -18,7 +18,6 @@ mod scope;
 mod snapshots;
 mod threads;
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -27,11 +26,12 @@ use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
+use model::system_properties::SystemProperties;
 pub use partition::Point;
 use partition::{Approach, OrderError, PartitionError};
 use query::{Bound, IndexUse, QueryError, ValueKey};
 
-use cursor::{AfterEntry, AfterRow, ResumePoint};
+use cursor::{AfterItem, AfterRow, ResumePoint};
 pub use cursor::{Cursor, CursorError};
 pub use function_times::FunctionTimes;
 pub(crate) use threads::QueryThreads;
@@ -56,8 +56,6 @@ pub struct PageQuery {
     pub scope: EpkRange,
     /// The parts of the ring to scan, in order and disjoint.
     pub within: Vec<EpkRange>,
-    /// The range of ordinals that items there can have.
-    pub ordinals: Range<u64>,
     /// The prefix of the items' partition keys, where the client named one.
     pub prefix: Option<Arc<PartitionKey>>,
     pub after: Option<Cursor>,
@@ -67,13 +65,17 @@ pub struct PageQuery {
     pub approach: Approach,
     /// Whether the client asked for timings.
     pub is_timed: bool,
+    /// The system properties that documents are shown with.
+    pub system: Option<Arc<SystemProperties>>,
+    /// Whether the client asked which indexes the query uses.
+    pub names_indexes: bool,
 }
 
 impl PageQuery {
-    /// The position on its access path where the previous page ended, if it had one.
-    fn after_entry(&self) -> Option<&AfterEntry> {
+    /// The item where the previous page ended, in the order of creation.
+    fn after_item(&self) -> Option<&AfterItem> {
         match &self.after.as_ref()?.resume {
-            ResumePoint::AfterEntry(after) => Some(after),
+            ResumePoint::AfterItem(after) => Some(after),
             ResumePoint::Recount | ResumePoint::FromEpk(_) | ResumePoint::AfterRow(_) => None,
         }
     }
@@ -82,7 +84,7 @@ impl PageQuery {
     fn after_row(&self) -> Option<&AfterRow> {
         match &self.after.as_ref()?.resume {
             ResumePoint::AfterRow(after) => Some(after),
-            ResumePoint::Recount | ResumePoint::FromEpk(_) | ResumePoint::AfterEntry(_) => None,
+            ResumePoint::Recount | ResumePoint::FromEpk(_) | ResumePoint::AfterItem(_) => None,
         }
     }
 
@@ -155,6 +157,7 @@ pub struct QueryReport {
     pub partitions: Vec<PartitionId>,
     /// Whether rows that compare equal come in descending order of resource ids.
     pub backwards: bool,
+    /// Empty unless the client asked for it.
     pub usage: IndexUse,
     pub times: QueryTimes,
 }

@@ -12,7 +12,7 @@ use model::epk::Epk;
 use model::json::{Object, Value};
 use model::limits::{Growth, Limits};
 use model::name::ItemId;
-use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{Command, ContainerNumber, Document, EtagMatch, Operation};
@@ -73,21 +73,17 @@ pub(crate) fn map() -> StoredMap {
     StoredMap { map: ContainerMap::single_bucket(), version: MapVersion::constant() }
 }
 
-pub(crate) fn location() -> Location {
+pub(crate) fn epk() -> Epk {
     PartitionKeyDefinition::none()
         .locate(&PartitionKey::NONE)
         .expect("the empty key always has its place")
-}
-
-pub(crate) fn epk() -> Epk {
-    location().position
 }
 
 /// The command that executes all writes or none.
 pub(crate) fn command(writes: Vec<SystemWrite>, limits: &Limits) -> Result<Command, ClusterError> {
     let operations =
         writes.into_iter().map(|write| operation(write, limits)).collect::<Result<_, _>>()?;
-    Ok(Command { location: location(), operations })
+    Ok(Command { position: epk(), operations })
 }
 
 fn operation(write: SystemWrite, limits: &Limits) -> Result<Operation, ClusterError> {

@@ -3,6 +3,8 @@
 //! Items are read as text; only values on indexed paths are decoded. A part of the item
 //! that no path of the policy reaches is skipped unread.
 
+use std::borrow::Cow;
+
 use model::json::{DEPTH_MAX, JsonKind, Raw};
 
 use crate::absence::encode_members;
@@ -12,18 +14,20 @@ use crate::value::{IndexValue, TEXT_BYTES_MAX};
 
 impl IndexPlan {
     /// Passes every entry of an item to `sink`, each once, in byte order. The caller
-    /// appends what distinguishes the entries of different items.
+    /// appends what distinguishes the entries of different items. The item is given as the
+    /// objects that its members are in: its own text, and what the database adds to it.
     ///
     /// An entry takes at least two bytes of the item's text (`1,`), so the limit on item
     /// size bounds their number; the buffer here holds about 20 bytes per entry besides the
     /// text of strings.
-    pub fn entries(&self, item: Raw<'_>, sink: &mut dyn FnMut(&[u8])) {
+    pub fn entries(&self, item: &[Raw<'_>], sink: &mut dyn FnMut(&[u8])) {
         let Some(root) = &self.root else { return };
         let mut traversal = Traversal::new(self.seed, self.slots.len());
         let item_hash = PathHash::item(self.seed);
         let position =
             PolicyPosition { node: Some(root), inherited: root.below(false), is_named: true };
-        traversal.below(item, item_hash, position, 0);
+        let members = item.iter().flat_map(|part| part.members());
+        traversal.members(members, item_hash, position, 0);
         for (slot, found) in self.slots.iter().zip(&traversal.found) {
             undefined_entry(&mut traversal.entries, slot, *found);
         }
@@ -98,23 +102,7 @@ impl<'a> Traversal<'a> {
         depth: usize,
     ) {
         match value.kind() {
-            JsonKind::Object => {
-                let mut names = PathHash::NONE;
-                for (name, member) in value.members() {
-                    let node = position.node.and_then(|node| node.property_child(&name));
-                    let position = PolicyPosition { node, ..position };
-                    if position.is_reached() {
-                        let hash = hash.property(self.seed, &name);
-                        if position.is_indexed() {
-                            names = names.together(hash);
-                        }
-                        self.value(member, hash, position, depth);
-                    }
-                }
-                if position.inherited && position.is_named {
-                    self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
-                }
-            }
+            JsonKind::Object => self.members(value.members(), hash, position, depth),
             JsonKind::Array => {
                 let node = position.node.and_then(Node::elements_child);
                 let position = PolicyPosition { node, is_named: false, ..position };
@@ -126,6 +114,31 @@ impl<'a> Traversal<'a> {
                 }
             }
             JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::String => {}
+        }
+    }
+
+    /// The members of an object.
+    fn members(
+        &mut self,
+        members: impl Iterator<Item = (Cow<'a, str>, Raw<'a>)>,
+        hash: PathHash,
+        position: PolicyPosition<'_>,
+        depth: usize,
+    ) {
+        let mut names = PathHash::NONE;
+        for (name, member) in members {
+            let node = position.node.and_then(|node| node.property_child(&name));
+            let position = PolicyPosition { node, ..position };
+            if position.is_reached() {
+                let hash = hash.property(self.seed, &name);
+                if position.is_indexed() {
+                    names = names.together(hash);
+                }
+                self.value(member, hash, position, depth);
+            }
+        }
+        if position.inherited && position.is_named {
+            self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
         }
     }
 }

@@ -7,7 +7,7 @@
 //! what a query resumes from (keyset pagination). An [`EntryOrder`] finds the entries to
 //! resume at.
 
-use model::json::{DistinctHash, JsonKind, Value};
+use model::json::{DistinctHash, JsonKind, Number, Value};
 use model::policy::SortOrder;
 use model::varint::{bytes, list, number, put_bytes, put_list, put_number, take};
 
@@ -57,21 +57,32 @@ pub fn encode_key(key: &SortValue, descending: bool, out: &mut Vec<u8>) {
 const VALUES_BYTES_MAX: usize = 512;
 
 /// The sort key of a row that is distinguished from all others by values, each with whether it
-/// descends. A long one ends with a hash: after all of the values, if rows are to be in
-/// their order, or instead of the rest of them, so that the sort key is short.
+/// descends. Integers of which several have one double are told apart after all of the
+/// values, because numbers are ordered as doubles. A long one ends with a hash: after all of
+/// that, if rows are to be in their order, or instead of the rest, so that the sort key is
+/// short.
 #[must_use]
 pub fn encode_sort_values<'v>(
     values: impl Iterator<Item = (Option<&'v Value>, bool)>,
     in_order: bool,
 ) -> Vec<u8> {
-    let mut sort_key = Vec::new();
-    values.for_each(|(value, descends)| encode_order(value, descends, &mut sort_key));
+    let (mut sort_key, mut beyond_doubles) = (Vec::new(), Vec::new());
+    for (value, descends) in values {
+        encode_order(value, descends, &mut sort_key);
+        beyond_doubles.extend(value.and_then(Value::as_number).and_then(Number::beyond_double));
+    }
+    sort_key.extend(beyond_doubles.iter().flat_map(|part| ascending(*part)));
     if sort_key.len() > VALUES_BYTES_MAX {
         let hash = DistinctHash::of_bytes(&sort_key);
         sort_key.truncate(if in_order { sort_key.len() } else { VALUES_BYTES_MAX });
         sort_key.extend(hash.to_bytes());
     }
     sort_key
+}
+
+/// Bytes that compare as the numbers do.
+fn ascending(number: i16) -> [u8; 2] {
+    (number ^ i16::MIN).to_be_bytes()
 }
 
 /// The part of such a sort key that entries can have, and whether that is all of it.
@@ -245,7 +256,19 @@ impl EntryOrder {
     pub fn values<'e>(&self, entry: &'e [u8]) -> (&'e [u8], bool) {
         let cut = self.cut_of(entry);
         let end = cut.unwrap_or(entry.len().saturating_sub(ORDINAL_BYTES));
-        (entry.get(..end).unwrap_or(entry), cut.is_none())
+        let is_told = cut.is_none() && !self.rounds_integers(entry);
+        (entry.get(..end).unwrap_or(entry), is_told)
+    }
+
+    /// Whether a number of an entry can stand for several integers.
+    fn rounds_integers(&self, entry: &[u8]) -> bool {
+        let mut rest = entry.strip_prefix(self.before.as_slice()).unwrap_or_default();
+        self.parts.iter().any(|part| match Decoded::read_part(&mut rest, *part) {
+            Ok(Decoded::Whole(IndexValue::Number(double))) => {
+                Number::from_f64(double).and_then(Number::beyond_double).is_some()
+            }
+            Ok(_) | Err(_) => false,
+        })
     }
 
     /// How many values an entry has.
@@ -357,6 +380,8 @@ mod tests {
             (&[Ascending][..], &[("5", false)][..], true),
             (&[Ascending], &[("", true)], true),
             (&[Ascending], &[("5", false), ("6", false)], false),
+            (&[Ascending], &[("9007199254740993", true)], false),
+            (&[Ascending, Descending], &[("1e300", true), ("-9007199254740993", true)], false),
             (&[Ascending], &[("\"abcdefgh\"", false)], false),
             (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
             (&[Ascending, Descending], &[("[1]", true), ("1", false)], false),
@@ -383,6 +408,25 @@ mod tests {
             });
             assert_eq!(is_told && order.width() == keys.len(), whole, "{keys:?}");
         }
+    }
+
+    /// Integers with one double are told apart, after everything that is ordered.
+    #[test]
+    fn sort_keys_of_values_tell_integers_apart() {
+        let sort_key = |number: &str, text: &str| {
+            let values = [number, text].map(|own| model::json::parse(own.as_bytes()).unwrap());
+            encode_sort_values(values.iter().map(|value| (Some(value), false)), true)
+        };
+        for ascending in [
+            [("9007199254740993", "1"), ("9007199254740992", "2"), ("9007199254740993", "2")],
+            [("-9007199254740993", "1"), ("-9007199254740992", "1"), ("5", "1")],
+            [("9223372036854775807", "1"), ("9223372036854775808", "1"), ("1e19", "1")],
+        ] {
+            assert!(
+                ascending.map(|(number, text)| sort_key(number, text)).is_sorted_by(|a, b| a < b)
+            );
+        }
+        assert_eq!(sort_key("9007199254740994.0", "1"), sort_key("9007199254740994", "1"));
     }
 
     /// However long values are, their sort keys are bounded, and distinguish them.

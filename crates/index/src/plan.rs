@@ -23,9 +23,12 @@ const HASH_BYTES: usize = 8;
 /// Bytes of a string in a composite entry besides its text: tag and end.
 const TEXT_OVERHEAD: usize = 2;
 
-/// Properties that the database itself adds to every item and that no query can
-/// use well; see `docs/formats/index.md`. A policy that names one gets it.
-const LEFT_OUT: [&str; 3] = ["_rid", "_self", "_attachments"];
+/// A property that the database itself adds to every item and that no query can use well;
+/// see `docs/formats/index.md`. A policy that names it gets it.
+const LEFT_OUT: &str = "_rid";
+/// Properties that some protocols show and no item has: nothing is indexed by them, whatever
+/// a policy says.
+const NEVER: [&str; 2] = ["_self", "_attachments"];
 /// Properties that no policy can exclude.
 const ALWAYS: [&str; 2] = ["id", "_ts"];
 
@@ -88,13 +91,14 @@ impl IndexPlan {
             return plan;
         }
         let mut root = Node::default();
-        for name in LEFT_OUT {
+        for name in NEVER.into_iter().chain([LEFT_OUT]) {
             root.property(name).subtree = Some(false);
         }
         for path in policy.excluded() {
             root.decide(path, false);
         }
-        for included in policy.included() {
+        let included = policy.included().iter();
+        for included in included.filter(|own| !is_never(first_name(own.path.steps()))) {
             let indexed = root.decide(&included.path, true);
             if let Some(names) = named_path(&included.path).filter(|_| indexed) {
                 let slot = plan.slot(&mut root, names);
@@ -104,7 +108,8 @@ impl IndexPlan {
         for name in ALWAYS {
             root.property(name).scalar = Some(true);
         }
-        for paths in policy.composites() {
+        let is_shown = |path: &CompositePath| is_never(path.path.names().first());
+        for paths in policy.composites().iter().filter(|paths| !paths.iter().any(is_shown)) {
             let composite = plan.composite(&mut root, paths);
             plan.composites.push(composite);
         }
@@ -334,6 +339,17 @@ impl Node {
     /// What holds below this node, unless a longer path says otherwise.
     pub(crate) fn below(&self, inherited: bool) -> bool {
         self.subtree.unwrap_or(inherited)
+    }
+}
+
+fn is_never(name: Option<&String>) -> bool {
+    name.is_some_and(|name| NEVER.contains(&name.as_str()))
+}
+
+fn first_name(steps: &[PolicyPathStep]) -> Option<&String> {
+    match steps.first()? {
+        PolicyPathStep::Property(name) => Some(name),
+        PolicyPathStep::Elements => None,
     }
 }
 

@@ -36,7 +36,7 @@ fn entries(plan: &IndexPlan, item: &Value) -> Vec<Vec<u8>> {
     let text = item.to_string();
     let mut entries = Vec::new();
     let item = json::parse_raw(text.as_bytes()).expect("written values are JSON");
-    plan.entries(item, &mut |entry| entries.push(entry.to_vec()));
+    plan.entries(&[item], &mut |entry| entries.push(entry.to_vec()));
     entries
 }
 

@@ -9,3 +9,6 @@
 pub mod crash;
 pub mod fuzz;
 pub mod queries;
+mod system;
+
+pub use system::system_properties;

@@ -96,7 +96,7 @@ fn read_all(service: &Service) -> Vec<Bytes> {
         let key = Some(PartitionKey::new([(number % KEYS).to_string().as_str()]));
         let id = ItemId::parse(&number.to_string()).unwrap();
         let read = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
-        crash::execute(service, KEPT, read).unwrap().reply.body.unwrap()
+        crash::execute(service, KEPT, read).unwrap().reply.text.unwrap()
     };
     (0..KEPT_ITEMS).map(read).collect()
 }

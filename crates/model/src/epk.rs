@@ -1,4 +1,4 @@
-//! Positions on a container's hash ring, ranges of them, and hash prefixes.
+//! Positions on a container's hash ring, and ranges of them.
 //!
 //! The effective partition key (EPK) decides which physical partition holds an
 //! item. Clients compute it too, so the bytes are a contract; the rules are in
@@ -241,54 +241,6 @@ impl fmt::Debug for EpkRange {
     }
 }
 
-/// The first twenty bits of a key's hash, or of its hashes: roughly where on the ring it
-/// lies.
-///
-/// With one level of hashing, hash prefixes follow the order of EPKs; with several they
-/// do so only among keys that share their leading levels (`docs/formats/epk.md`
-/// says why). Never conclude from two hash prefixes which EPK is smaller.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub struct HashPrefix(u32);
-
-impl HashPrefix {
-    pub const BITS: u32 = 20;
-    pub const MIN: HashPrefix = HashPrefix(0);
-    pub const MAX: HashPrefix = HashPrefix((1 << HashPrefix::BITS) - 1);
-
-    /// `None` if the number has more than 20 bits.
-    #[must_use]
-    pub fn new(number: u32) -> Option<HashPrefix> {
-        (number <= HashPrefix::MAX.0).then_some(HashPrefix(number))
-    }
-
-    #[must_use]
-    pub fn get(self) -> u32 {
-        self.0
-    }
-
-    pub(crate) fn of_v1(hash: u32) -> HashPrefix {
-        HashPrefix(hash >> (u32::BITS - HashPrefix::BITS))
-    }
-}
-
-/// Bits of the hash prefix that each level of a key with one, two or three levels gets.
-const LEVEL_BITS: [&[u32]; 3] = [&[20], &[7, 13], &[7, 7, 6]];
-
-/// The first and the last hash prefix of keys that begin with these version 2 hashes,
-/// in a container with `levels` levels. They are one when all levels are given.
-pub(crate) fn hash_prefixes_v2(hashes: &[u128], levels: usize) -> (HashPrefix, HashPrefix) {
-    let widths: &[u32] =
-        levels.checked_sub(1).and_then(|at| LEVEL_BITS.get(at)).copied().unwrap_or_default();
-    let mut prefix = 0;
-    let mut free = HashPrefix::BITS;
-    for (hash, width) in hashes.iter().zip(widths) {
-        free -= width;
-        let top = u32::try_from(hash >> (v2::HASH_BITS - width)).expect("at most 20 bits are left");
-        prefix |= top << free;
-    }
-    (HashPrefix(prefix), HashPrefix(prefix | ((1 << free) - 1)))
-}
-
 const TYPE_UNDEFINED: u8 = 0x00;
 const TYPE_NULL: u8 = 0x01;
 const TYPE_FALSE: u8 = 0x02;
@@ -326,19 +278,6 @@ fn write_hash_input(out: &mut Vec<u8>, component: &KeyComponent, string_end: u8)
 pub(crate) fn normalised(number: f64) -> f64 {
     if number == 0.0 { 0.0 } else { number }
 }
-
-const _: () = {
-    let mut at = 0;
-    while at < LEVEL_BITS.len() {
-        let (mut level, mut sum) = (0, 0);
-        while level < LEVEL_BITS[at].len() {
-            sum += LEVEL_BITS[at][level];
-            level += 1;
-        }
-        assert!(sum == HashPrefix::BITS && level == at + 1, "every level has its bits, 20 in all");
-        at += 1;
-    }
-};
 
 #[cfg(test)]
 mod tests {
@@ -398,16 +337,5 @@ mod tests {
         assert_eq!(EpkRange::full().intersect(&left), Some(left.clone()));
         assert!(EpkRange::full().covers(&right) && !left.covers(&right));
         assert!(EpkRange::new(epk("1F"), epk("1F")).is_empty());
-    }
-
-    #[test]
-    fn places_of_prefixes() {
-        assert_eq!(hash_prefixes_v2(&[v2::HASH_MAX], 1), (HashPrefix::MAX, HashPrefix::MAX));
-        assert_eq!(hash_prefixes_v2(&[], 3), (HashPrefix::MIN, HashPrefix::MAX));
-        let (first, last) = hash_prefixes_v2(&[v2::HASH_MAX], 3);
-        assert_eq!((first.get(), last), (0x7F << 13, HashPrefix::MAX));
-        let (first, last) = hash_prefixes_v2(&[0, v2::HASH_MAX], 3);
-        assert_eq!((first.get(), last.get()), (0x7F << 6, 0x7F << 6 | 0x3F));
-        assert_eq!(hash_prefixes_v2(&[], 0), (HashPrefix::MIN, HashPrefix::MAX));
     }
 }

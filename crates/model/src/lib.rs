@@ -20,5 +20,6 @@ pub mod policy;
 pub mod position;
 pub mod rid;
 pub mod session;
+pub mod system_properties;
 pub mod throughput;
 pub mod varint;

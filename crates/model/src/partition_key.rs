@@ -12,7 +12,7 @@ mod path;
 use std::cmp::Ordering;
 use std::fmt;
 
-pub use definition::{DefinitionError, HashVersion, KeyKind, Location, PartitionKeyDefinition};
+pub use definition::{DefinitionError, HashVersion, KeyKind, PartitionKeyDefinition};
 pub use path::{KeyPath, KeyPathError};
 
 use crate::epk::normalised;

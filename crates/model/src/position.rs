@@ -2,8 +2,6 @@
 
 use std::fmt;
 
-use crate::epk::HashPrefix;
-
 /// Position in a partition's write log. Strictly increasing, never reused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Lsn(u64);
@@ -40,56 +38,33 @@ impl fmt::Display for Lsn {
     }
 }
 
-/// The number inside an item's `_rid`: its hash prefix, then a number that its container
-/// never uses twice. Index entries end in it, so entries of one logical partition are
-/// adjacent.
+/// The number inside an item's `_rid`. Its container never uses it twice, and inside a
+/// physical partition ordinals grow with creation: items are in the order in which they
+/// were created wherever nothing else orders them.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Ordinal(u64);
 
 impl Ordinal {
     /// The resource id leaves 60 bits to the ordinal.
     pub const BITS: u32 = 60;
-    pub const NUMBER_BITS: u32 = Ordinal::BITS - HashPrefix::BITS;
-    pub const NUMBER_MAX: u64 = (1 << Ordinal::NUMBER_BITS) - 1;
+    pub const MAX: u64 = (1 << Ordinal::BITS) - 1;
 
-    /// `None` unless the number is in 1..=[`Ordinal::NUMBER_MAX`]. Zero is left
-    /// out because clients take document number 0 for "no document".
+    /// `None` unless the number is in 1..=[`Ordinal::MAX`]. Zero is left out because
+    /// clients take document number 0 for "no document".
     #[must_use]
-    pub fn new(hash_prefix: HashPrefix, number: u64) -> Option<Ordinal> {
-        let valid = (1..=Ordinal::NUMBER_MAX).contains(&number);
-        valid.then(|| Ordinal(u64::from(hash_prefix.get()) << Ordinal::NUMBER_BITS | number))
-    }
-
-    /// Decodes a stored or sent ordinal; `None` if it is not one.
-    #[must_use]
-    pub fn from_u64(bits: u64) -> Option<Ordinal> {
-        let hash_prefix =
-            u32::try_from(bits >> Ordinal::NUMBER_BITS).ok().and_then(HashPrefix::new)?;
-        Ordinal::new(hash_prefix, bits & Ordinal::NUMBER_MAX)
+    pub fn from_u64(number: u64) -> Option<Ordinal> {
+        (1..=Ordinal::MAX).contains(&number).then_some(Ordinal(number))
     }
 
     #[must_use]
     pub fn as_u64(self) -> u64 {
         self.0
     }
-
-    #[must_use]
-    pub fn hash_prefix(self) -> HashPrefix {
-        u32::try_from(self.0 >> Ordinal::NUMBER_BITS)
-            .ok()
-            .and_then(HashPrefix::new)
-            .expect("an ordinal has 60 bits")
-    }
-
-    #[must_use]
-    pub fn number(self) -> u64 {
-        self.0 & Ordinal::NUMBER_MAX
-    }
 }
 
 impl fmt::Debug for Ordinal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Ordinal({:05x}:{})", self.hash_prefix().get(), self.number())
+        write!(f, "Ordinal({})", self.0)
     }
 }
 
@@ -120,17 +95,10 @@ mod tests {
     use super::*;
 
     #[test]
-    fn ordinals_keep_place_and_number() {
-        let ordinal = Ordinal::new(HashPrefix::MAX, Ordinal::NUMBER_MAX).unwrap();
-        assert_eq!(ordinal.as_u64(), (1 << 60) - 1);
-        assert_eq!(
-            (ordinal.hash_prefix(), ordinal.number()),
-            (HashPrefix::MAX, Ordinal::NUMBER_MAX)
-        );
-        assert_eq!(Ordinal::new(HashPrefix::MIN, 0), None);
-        assert_eq!(Ordinal::new(HashPrefix::MIN, Ordinal::NUMBER_MAX + 1), None);
-        assert_eq!(Ordinal::from_u64(1 << 60 | 1), None);
-        assert_eq!(Ordinal::from_u64(1), Ordinal::new(HashPrefix::MIN, 1));
+    fn ordinals_have_sixty_bits_and_are_not_zero() {
+        assert_eq!(Ordinal::from_u64(0), None);
+        assert_eq!(Ordinal::from_u64(Ordinal::MAX + 1), None);
+        assert_eq!(Ordinal::from_u64(Ordinal::MAX).map(Ordinal::as_u64), Some((1 << 60) - 1));
     }
 
     #[test]

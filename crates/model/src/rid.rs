@@ -379,7 +379,6 @@ impl fmt::Display for OfferRid {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::epk::HashPrefix;
 
     fn container() -> ContainerRid {
         ContainerRid::new(DatabaseRid::new(0x0100_0000).unwrap(), 1).unwrap()
@@ -391,7 +390,7 @@ mod tests {
         assert_eq!(container().to_string(), "AQAAAIAAAAE=");
         let user = UserRid::new(container().database(), 1).unwrap();
         assert_eq!(user.to_string(), "AQAAAAAAAAE=");
-        let ordinal = Ordinal::new(HashPrefix::MAX, 2).unwrap();
+        let ordinal = Ordinal::from_u64(0xFFFFF << 40 | 2).unwrap();
         let item = ItemRid::new(container(), ordinal).to_string();
         assert_eq!(item.len(), 24);
         assert!(item.starts_with("AQAAAIAAAA"), "{item}");

@@ -2,12 +2,12 @@
 
 #![expect(clippy::unwrap_used, reason = "helpers of tests stop at the first surprise too")]
 
-use model::epk::{Epk, EpkRange, HashPrefix};
+use model::epk::{Epk, EpkRange};
 use model::etag::Etag;
 use model::json;
 use model::name::{ItemId, ResourceName};
 use model::partition_key::{
-    HashVersion, KeyComponent, KeyKind, KeyPath, Location, PartitionKey, PartitionKeyDefinition,
+    HashVersion, KeyComponent, KeyKind, KeyPath, PartitionKey, PartitionKeyDefinition,
 };
 use model::position::{Lsn, Ordinal, Timestamp};
 use model::rid::{
@@ -65,9 +65,7 @@ fn container() -> impl Strategy<Value = ContainerRid> {
 }
 
 fn ordinal() -> impl Strategy<Value = Ordinal> {
-    (0..=HashPrefix::MAX.get(), 1..=Ordinal::NUMBER_MAX).prop_map(|(hash_prefix, number)| {
-        Ordinal::new(HashPrefix::new(hash_prefix).unwrap(), number).unwrap()
-    })
+    (1..=Ordinal::MAX).prop_map(|number| Ordinal::from_u64(number).unwrap())
 }
 
 /// Ranges cover the ring without gap or overlap.
@@ -113,25 +111,12 @@ fn keys_spread_evenly_over_fresh_ranges() {
         let mut counts = vec![0u32; ranges.len()];
         for n in 0..KEYS {
             let key = PartitionKey::new([format!("user-{n}").as_str()]);
-            let epk = definition.locate(&key).unwrap().position;
+            let epk = definition.locate(&key).unwrap();
             counts[ranges.iter().position(|range| range.contains(&epk)).unwrap()] += 1;
         }
         // Four standard deviations of a binomial share of 1/5 are 226.
         assert!(counts.iter().all(|count| count.abs_diff(KEYS / 5) < 226), "{counts:?}");
     }
-}
-
-/// Index entries end in the ordinal, so one hash prefix is one run of entries.
-#[test]
-fn ordinals_of_one_prefix_stand_together() {
-    let definition = flat(HashVersion::V2);
-    let Location { hash_prefix, .. } = definition.locate(&PartitionKey::new(["a"])).unwrap();
-    let (first, last) = (
-        Ordinal::new(hash_prefix, 1).unwrap(),
-        Ordinal::new(hash_prefix, Ordinal::NUMBER_MAX).unwrap(),
-    );
-    let next = Ordinal::new(HashPrefix::new(hash_prefix.get() + 1).unwrap(), 1).unwrap();
-    assert!(first < last && last < next);
 }
 
 /// Keys that were made to have one hash (by `testkit::collide`): a name, a number and
@@ -154,8 +139,7 @@ fn keys_with_one_hash_have_one_epk_and_two_positions() {
             let epks = [&victim, &like].map(|key| definition.epk(key).unwrap());
             assert_eq!(epks[0], epks[1]);
             let [one, other] = [&victim, &like].map(|key| definition.locate(key).unwrap());
-            assert_ne!(one.position, other.position);
-            assert_eq!(one.hash_prefix, other.hash_prefix);
+            assert_ne!(one, other);
             let ranges = [&victim, &like].map(|key| definition.prefix_range(key).unwrap());
             assert!(!ranges[0].overlaps(&ranges[1]));
         }
@@ -210,57 +194,17 @@ proptest! {
     fn every_key_lies_in_one_fresh_range(key in key(3), count in 1u32..=200) {
         for definition in all_definitions() {
             let key = truncated(&key, definition.paths().len());
-            let epk = definition.locate(&key).unwrap().position;
+            let epk = definition.locate(&key).unwrap();
             let ranges = definition.boundaries(count);
             prop_assert_eq!(ranges.iter().filter(|range| range.contains(&epk)).count(), 1);
-        }
-    }
-
-    /// With one level, hash prefixes follow the ring.
-    #[test]
-    fn hash_prefixes_follow_the_ring(keys in vec(key(1), 2..40)) {
-        for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
-            let mut at: Vec<Location> =
-                keys.iter().map(|key| definition.locate(key).unwrap()).collect();
-            at.sort_by(|a, b| a.position.cmp(&b.position));
-            for pair in at.windows(2) {
-                prop_assert!(pair[0].hash_prefix <= pair[1].hash_prefix, "{:?}", pair);
-                let [one, other] = [0, 1].map(|at| definition.epk_at(&pair[at].position));
-                if one == other {
-                    prop_assert_eq!(pair[0].hash_prefix, pair[1].hash_prefix);
-                }
-            }
-        }
-    }
-
-    /// With several levels, hash prefixes follow the ring among keys that share all
-    /// levels but the last, and stay within those of every key prefix.
-    #[test]
-    fn hash_prefixes_follow_the_levels(shared in key(2), a in component(), b in component()) {
-        for levels in 2..=3 {
-            let definition = deep(levels);
-            let with = |last: &KeyComponent| -> PartitionKey {
-                let leading = shared.components().iter().take(levels - 1);
-                leading.chain([last]).cloned().collect()
-            };
-            let at = |last| definition.locate(&with(last)).unwrap();
-            if at(&a).position < at(&b).position {
-                prop_assert!(at(&a).hash_prefix <= at(&b).hash_prefix);
-            }
-            for given in 0..=levels {
-                let prefix = truncated(&with(&a), given);
-                let (first, last) = definition.hash_prefixes(&prefix).unwrap();
-                prop_assert!((first..=last).contains(&at(&a).hash_prefix));
-                prop_assert_eq!(first == last, given == levels);
-            }
         }
     }
 
     #[test]
     fn prefix_ranges_hold_their_keys_and_nest(key in key(3), other in key(3)) {
         let definition = deep(3);
-        let epk = definition.locate(&key).unwrap().position;
-        let other_epk = definition.locate(&other).unwrap().position;
+        let epk = definition.locate(&key).unwrap();
+        let other_epk = definition.locate(&other).unwrap();
         let mut outer = EpkRange::full();
         for given in 0..=3 {
             let prefix = truncated(&key, given);
@@ -278,7 +222,7 @@ proptest! {
     fn point_ranges_hold_one_position(a in key(1), b in key(1)) {
         for definition in [flat(HashVersion::V1), flat(HashVersion::V2), deep(1)] {
             let (at, other) =
-                (definition.locate(&a).unwrap().position, definition.locate(&b).unwrap().position);
+                (definition.locate(&a).unwrap(), definition.locate(&b).unwrap());
             let range = definition.prefix_range(&a).unwrap();
             prop_assert!(range.contains(&at));
             prop_assert_eq!(range.contains(&other), at == other);
@@ -293,7 +237,7 @@ proptest! {
             let levels = definition.paths().len();
             let key = truncated(&key, levels);
             let (epk, position) =
-                (definition.epk(&key).unwrap(), definition.locate(&key).unwrap().position);
+                (definition.epk(&key).unwrap(), definition.locate(&key).unwrap());
             prop_assert!(position.as_bytes().starts_with(epk.as_bytes()));
             prop_assert_eq!(&definition.epk_at(&position), &epk);
             prop_assert!(EpkRange::around(epk.clone()).contains(&position));
@@ -385,7 +329,6 @@ proptest! {
     /// Clients compare documents by these eight bytes, read little-endian.
     #[test]
     fn item_ids_order_by_ordinal(a in ordinal(), b in ordinal()) {
-        prop_assert_eq!(a.cmp(&b), (a.hash_prefix(), a.number()).cmp(&(b.hash_prefix(), b.number())));
         prop_assert_eq!(a.cmp(&b), a.as_u64().cmp(&b.as_u64()));
         prop_assert_eq!(Ordinal::from_u64(a.as_u64()), Some(a));
     }

@@ -2,10 +2,11 @@
 
 use bytes::Bytes;
 use model::charge::Work;
+use model::epk::Epk;
 use model::etag::Etag;
 use model::name::ItemId;
-use model::partition_key::Location;
 use model::position::{Lsn, Timestamp};
+use model::system_properties::ItemStamp;
 
 use crate::document::Document;
 use crate::patch::{Patch, PatchError};
@@ -66,7 +67,7 @@ impl EtagMatch {
 /// A single write is a command of one operation.
 #[derive(Clone, Debug)]
 pub struct Command {
-    pub location: Location,
+    pub position: Epk,
     pub operations: Vec<Operation>,
 }
 
@@ -94,11 +95,21 @@ pub struct Effect {
     pub kind: EffectKind,
     /// The position of the item's last write, which may be its removal.
     pub lsn: Lsn,
-    pub etag: Option<Etag>,
-    /// The item as it is now; none after a delete or when it was not modified.
+    /// What the database knows of the item's present version; none after a delete.
+    pub stamp: Option<ItemStamp>,
+    /// The item as it is now, without system properties; none after a delete or when it was
+    /// not modified.
     pub text: Option<Bytes>,
     /// The work that it is charged for.
     pub work: Work,
+}
+
+impl Effect {
+    /// The etag of the item's present version.
+    #[must_use]
+    pub fn etag(&self) -> Option<&Etag> {
+        self.stamp.as_ref().map(|stamp| &stamp.etag)
+    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,18 +2,23 @@
 
 use std::collections::BTreeMap;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 
 use index::{IndexPlan, PathHash, is_of_members};
 use model::epk::{Epk, EpkRange};
+use model::json::Raw;
 use model::limits::{Growth, Limits};
 use model::partition_key::PartitionKey;
 use model::policy::{ContainerDefinition, expires_at};
 use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
+use model::system_properties::SystemProperties;
 
 use crate::key::{BucketNumber, ContainerNumber, Keys};
 use crate::record::{Item, RecordError};
+
+/// The system properties that indexing policies apply to.
+static INDEXED: LazyLock<SystemProperties> = LazyLock::new(SystemProperties::indexed);
 
 /// A hash range of the container with its own keys.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -93,11 +98,19 @@ impl PartitionConfig {
         let keys = self.definition.partition_key().paths().iter();
         let keys = keys.map(|path| plan.property_path(path.names().iter().map(String::as_str)));
         let free: Vec<[u8; 8]> = keys.map(PathHash::to_bytes).chain(named).collect();
-        plan.entries(item.json(), &mut |entry| {
+        let added = self.indexed_properties(item);
+        plan.entries(&[item.json(), Raw::trusted(&added)], &mut |entry| {
             let is_free = is_of_members(entry) || free.iter().any(|path| entry.starts_with(path));
             sink(entry, !is_free);
         });
         Ok(())
+    }
+
+    /// The system properties that policies apply to, as an object.
+    pub(crate) fn indexed_properties(&self, item: &Item) -> String {
+        let mut out = String::new();
+        INDEXED.write(&item.stamp(self.container_rid), &mut out);
+        out
     }
 
     fn plan(&self, item: &Item) -> Result<&IndexPlan, RecordError> {

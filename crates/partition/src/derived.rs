@@ -1,8 +1,8 @@
 //! Derived data: everything in a bucket that follows from its items.
 //!
-//! A bucket stores items, and beside them entries that follow from items: ordinals, index
-//! entries, unique values, expiry entries, the log and the sizes of logical partitions.
-//! Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of them all.
+//! A bucket stores items, and beside them entries that follow from items: ordinals, members
+//! of logical partitions, index entries, unique values, expiry entries, the log and the
+//! sizes of logical partitions. Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of them all.
 //! [`crate::bucket_writer`] walks the list when an item changes; [`crate::check`] walks it
 //! when it compares what is stored with what must be.
 
@@ -22,15 +22,15 @@ use crate::key::{Group, Keys};
 use crate::record::{Item, KeyStatistics, RecordError};
 use crate::write_set::WriteSet;
 
-use entries::{Expiry, IndexEntries, Log, Ordinals};
+use entries::{Expiry, IndexEntries, Log, Members, Ordinals};
 use statistics::Statistics;
 pub(crate) use statistics::read as read_statistics;
 pub(crate) use unique::rival;
 use unique::{UniqueValue, UniqueValues};
 
 /// All derived data, each group of keys once.
-pub(crate) static MAINTAINERS: [&dyn Maintainer; 6] =
-    [&Ordinals, &UniqueValues, &Log, &Expiry, &Statistics, &IndexEntries];
+pub(crate) static MAINTAINERS: [&dyn Maintainer; 7] =
+    [&Ordinals, &Members, &UniqueValues, &Log, &Expiry, &Statistics, &IndexEntries];
 
 /// Keeps one kind of derived data.
 ///

@@ -1,22 +1,14 @@
 //! From a request body to the text that is stored.
 //!
-//! The text stays the client's, in canonical form: its members are copied as they are; only
-//! the five system properties are the database's, and they are always at the end.
+//! The text stays the client's, in canonical form, less what it has under the names of
+//! system properties: those are the database's, and part of the record, not of the text.
 
 use bytes::Bytes;
-use model::etag::Etag;
 use model::json::{self, JsonError, JsonKind, Raw};
 use model::limits::Limits;
 use model::name::{ItemId, NameError};
 use model::policy::{OwnTtl, PolicyError};
-use model::position::Timestamp;
-use model::rid::ItemRid;
-
-/// Set by the database on every write; what a client sends under these names is dropped.
-pub(crate) const SYSTEM_PROPERTIES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
-
-/// Space for the system properties in the stored text.
-const SYSTEM_BYTES: usize = 240;
+use model::system_properties::SYSTEM_PROPERTIES;
 
 /// A body that may be written: an object of acceptable size and depth with an id.
 #[derive(Clone, Debug)]
@@ -80,44 +72,26 @@ impl Document {
         self.own_ttl
     }
 
-    /// The text to store.
-    pub(crate) fn stored(&self, rid: ItemRid, etag: &Etag, ts: Timestamp) -> Bytes {
-        stored(self.json(), rid, etag, ts)
+    /// The text to store, which is the client's own unless it names system properties.
+    pub(crate) fn stored(&self) -> Bytes {
+        let is_system = |name: &str| SYSTEM_PROPERTIES.contains(&name);
+        if !self.json().members().any(|(name, _)| is_system(&name)) {
+            return self.text.clone();
+        }
+        let mut out = String::with_capacity(self.text.len());
+        let members = self.json().members().filter(|(name, _)| !is_system(name));
+        for (at, (name, value)) in members.enumerate() {
+            out.push(if at == 0 { '{' } else { ',' });
+            json::write_string(&mut out, &name);
+            out.push(':');
+            out.push_str(value.text());
+        }
+        // There is at least the id.
+        out.push('}');
+        out.into()
     }
 }
 
 fn trusted(text: &Bytes) -> Raw<'_> {
     Raw::trusted(std::str::from_utf8(text).expect("`canonical_body` returns UTF-8"))
-}
-
-/// The text to store of an object, which may have system properties of its own.
-pub(crate) fn stored(object: Raw<'_>, rid: ItemRid, etag: &Etag, ts: Timestamp) -> Bytes {
-    let mut out = String::with_capacity(object.text().len() + SYSTEM_BYTES);
-    write_own_members(&mut out, object);
-    let (database, container) = (rid.container().database(), rid.container());
-    out.push_str(&format!(
-        "\"_rid\":\"{rid}\",\"_self\":\"dbs/{database}/colls/{container}/docs/{rid}/\",\"_etag\":"
-    ));
-    json::write_string(&mut out, etag.as_str());
-    out.push_str(&format!(",\"_attachments\":\"attachments/\",\"_ts\":{}}}", ts.secs()));
-    out.into()
-}
-
-/// Writes `{` and the client's members, each followed by a comma.
-fn write_own_members(out: &mut String, raw: Raw<'_>) {
-    let is_system = |name: &str| SYSTEM_PROPERTIES.contains(&name);
-    if !raw.members().any(|(name, _)| is_system(&name)) {
-        // There is at least the id, so a comma always follows.
-        let text = raw.text();
-        out.push_str(text.strip_suffix('}').unwrap_or(text).trim_end());
-        out.push(',');
-        return;
-    }
-    out.push('{');
-    for (name, value) in raw.members().filter(|(name, _)| !is_system(name)) {
-        json::write_string(out, &name);
-        out.push(':');
-        out.push_str(value.text());
-        out.push(',');
-    }
 }

@@ -2,11 +2,12 @@
 
 use bytes::Bytes;
 use model::charge::{Work, Written};
-use model::json::Value;
+use model::rid::ContainerRid;
+use query::{AddedProperties, DocumentView};
 
 use crate::command::{Effect, EffectKind, EtagMatch, Operation, PartitionError};
 use crate::derived::Version;
-use crate::document::{Document, DocumentError, SYSTEM_PROPERTIES};
+use crate::document::{Document, DocumentError};
 use crate::patch::{Patch, PatchError};
 use crate::record::Item;
 use crate::transaction::Transaction;
@@ -21,7 +22,7 @@ pub(crate) fn perform(
         Operation::Upsert { document, if_match } => upsert(tx, document, if_match.as_ref()),
         Operation::Read { id, if_none_match } => {
             let item = tx.find(id.as_str())?.ok_or(PartitionError::NotFound)?;
-            Ok(read(&item, if_none_match.as_ref()))
+            Ok(read(&item, tx.config.container_rid, if_none_match.as_ref()))
         }
         Operation::Replace { id, document, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
@@ -35,7 +36,7 @@ pub(crate) fn perform(
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
             let work = Work::Write(tx.remove(&Version::new(id.as_str(), &old))?);
             let kind = EffectKind::Deleted;
-            Ok(Effect { kind, lsn: tx.lsn, etag: None, text: None, work })
+            Ok(Effect { kind, lsn: tx.lsn, stamp: None, text: None, work })
         }
         Operation::Patch { id, patch: request, if_match } => {
             let old = existing(tx, id.as_str(), if_match.as_ref())?;
@@ -66,16 +67,20 @@ fn upsert(
 }
 
 /// The effect of reading an existing item.
-pub(crate) fn read(item: &Item, if_none_match: Option<&EtagMatch>) -> Effect {
-    let (lsn, etag) = (item.lsn, item.etag());
-    let unchanged = if_none_match.is_some_and(|condition| condition.matches(&etag));
+pub(crate) fn read(
+    item: &Item,
+    container: ContainerRid,
+    if_none_match: Option<&EtagMatch>,
+) -> Effect {
+    let (lsn, stamp) = (item.lsn, item.stamp(container));
+    let unchanged = if_none_match.is_some_and(|condition| condition.matches(&stamp.etag));
     let (kind, text, work) = if unchanged {
         (EffectKind::NotModified, None, Work::Probe)
     } else {
         let work = Work::Read { bytes: item.own_bytes() };
         (EffectKind::Read, Some(item.text.clone()), work)
     };
-    Effect { kind, lsn, etag: Some(etag), text, work }
+    Effect { kind, lsn, stamp: Some(stamp), text, work }
 }
 
 fn patch(
@@ -86,24 +91,20 @@ fn patch(
     let json = old.item.json();
     patch.check_targets(tx.config.definition.partition_key())?;
     if let Some(condition) = &patch.condition {
-        let holds =
-            condition.holds(json).map_err(|error| PatchError::Condition(error.to_string()))?;
+        let write = || tx.config.indexed_properties(old.item);
+        let holds = condition.holds(DocumentView::new(json, &AddedProperties::new(&write)));
+        let holds = holds.map_err(|error| PatchError::Condition(error.to_string()))?;
         if !holds {
             return Err(PartitionError::Precondition);
         }
     }
     let mut value = json.to_value();
-    if let Value::Object(object) = &mut value {
-        for name in SYSTEM_PROPERTIES {
-            object.remove(name);
-        }
-    }
     patch.perform(&mut value)?;
     let document = Document::parse(Bytes::from(value.to_string()), &tx.config.limits)
         .map_err(patched_problem)?;
     let (item, mut written) = tx.put(&document, Some(old))?;
     written.patched = patch.len();
-    Ok(stored(EffectKind::Replaced, item, written))
+    Ok(stored(tx, EffectKind::Replaced, item, written))
 }
 
 /// A patch can make a document that could not have been sent as a whole.
@@ -126,12 +127,12 @@ fn put(
 ) -> Result<Effect, PartitionError> {
     let (item, written) = tx.put(document, old)?;
     let kind = if old.is_some() { EffectKind::Replaced } else { EffectKind::Created };
-    Ok(stored(kind, item, written))
+    Ok(stored(tx, kind, item, written))
 }
 
-fn stored(kind: EffectKind, item: Item, written: Written) -> Effect {
-    let (etag, work) = (Some(item.etag()), Work::Write(written));
-    Effect { kind, lsn: item.lsn, etag, text: Some(item.text), work }
+fn stored(tx: &Transaction<'_>, kind: EffectKind, item: Item, written: Written) -> Effect {
+    let (stamp, work) = (Some(item.stamp(tx.config.container_rid)), Work::Write(written));
+    Effect { kind, lsn: item.lsn, stamp, text: Some(item.text), work }
 }
 
 fn existing(

@@ -1,6 +1,8 @@
 //! The keys of a bucket, all in one module. The byte layout is specified in
 //! `docs/formats/partition.md`.
 
+use std::borrow::Cow;
+
 use bytes::Bytes;
 use model::epk::Epk;
 use model::hex::Upper;
@@ -23,6 +25,7 @@ pub(crate) enum Group {
     Statistics = 0x02,
     Item = 0x10,
     Ordinal = 0x20,
+    Member = 0x21,
     Index = 0x30,
     Unique = 0x40,
     Expiry = 0x50,
@@ -30,11 +33,12 @@ pub(crate) enum Group {
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 8] = [
+    pub(crate) const ALL: [Group; 9] = [
         Group::Head,
         Group::Statistics,
         Group::Item,
         Group::Ordinal,
+        Group::Member,
         Group::Index,
         Group::Unique,
         Group::Expiry,
@@ -52,6 +56,7 @@ impl Group {
             Group::Statistics => "statistics",
             Group::Item => "item",
             Group::Ordinal => "ordinal",
+            Group::Member => "member",
             Group::Index => "index entry",
             Group::Unique => "unique value",
             Group::Expiry => "expiry entry",
@@ -64,7 +69,7 @@ impl Group {
     fn is_read_by_apply(self) -> bool {
         match self {
             Group::Item | Group::Ordinal | Group::Unique | Group::Statistics => true,
-            Group::Head | Group::Index | Group::Expiry | Group::Log => false,
+            Group::Head | Group::Member | Group::Index | Group::Expiry | Group::Log => false,
         }
     }
 }
@@ -129,6 +134,13 @@ impl Keys {
         key.into()
     }
 
+    /// The key of the item that an ordinal key names: see [`item_name`].
+    pub(crate) fn named_item(&self, name: &[u8]) -> Bytes {
+        let mut key = self.start(Group::Item, name.len());
+        key.extend_from_slice(name);
+        key.into()
+    }
+
     /// The smallest key after that of an item.
     pub(crate) fn after_item(&self, epk: &Epk, id: &str) -> Bytes {
         after(&self.item(epk, id))
@@ -136,6 +148,20 @@ impl Keys {
 
     pub(crate) fn ordinal(&self, ordinal: Ordinal) -> Bytes {
         let mut key = self.start(Group::Ordinal, 8);
+        write_ordinal(&mut key, ordinal);
+        key.into()
+    }
+
+    /// The prefix of the keys of a logical partition's members.
+    pub(crate) fn members(&self, epk: &Epk) -> Bytes {
+        let mut key = self.start(Group::Member, epk.as_bytes().len() + 2);
+        write_terminated(&mut key, epk.as_bytes());
+        key.into()
+    }
+
+    pub(crate) fn member(&self, epk: &Epk, ordinal: Ordinal) -> Bytes {
+        let mut key = self.start(Group::Member, epk.as_bytes().len() + 10);
+        write_terminated(&mut key, epk.as_bytes());
         write_ordinal(&mut key, ordinal);
         key.into()
     }
@@ -287,6 +313,10 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
             format!("item {} {id:?}", describe_epk(epk.as_bytes()))
         }
         Group::Ordinal => format!("ordinal{}", describe_ordinal(rest, b"")?),
+        Group::Member => {
+            let (epk, rest) = take_terminated(rest)?;
+            format!("member {}{}", describe_epk(&epk), describe_ordinal(rest, b"")?)
+        }
         Group::Index => {
             let (entry, _) = parse_trailing_ordinal(rest)?;
             format!("index {}{}", describe_entry(entry)?, describe_ordinal(rest, entry)?)
@@ -316,7 +346,7 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
 /// The ordinal that follows `front` and ends the key.
 fn describe_ordinal(rest: &[u8], front: &[u8]) -> Option<String> {
     let (found, ordinal) = parse_trailing_ordinal(rest)?;
-    (found == front).then(|| format!(" @{:05x}:{}", ordinal.hash_prefix().get(), ordinal.number()))
+    (found == front).then(|| format!(" @{}", ordinal.as_u64()))
 }
 
 /// The bytes of a composite entry do not show where its parts end, so they are shown as
@@ -341,33 +371,39 @@ fn write_ordinal(key: &mut Vec<u8>, ordinal: Ordinal) {
 }
 
 fn write_terminated(key: &mut Vec<u8>, bytes: &[u8]) {
-    for &byte in bytes {
-        key.push(byte);
-        if byte == 0 {
-            key.push(0xFF);
-        }
+    let mut parts = bytes.split(|byte| *byte == 0);
+    key.extend_from_slice(parts.next().unwrap_or_default());
+    for part in parts {
+        key.extend_from_slice(&[0, 0xFF]);
+        key.extend_from_slice(part);
     }
     key.extend_from_slice(&[0, 1]);
 }
 
-/// Reads a terminated string; returns it and what follows.
-fn take_terminated(mut input: &[u8]) -> Option<(Vec<u8>, &[u8])> {
-    let mut out = Vec::with_capacity(16);
+/// Reads a terminated string; returns it and what follows. One without a zero byte, as most
+/// are, need not be copied.
+fn take_terminated(input: &[u8]) -> Option<(Cow<'_, [u8]>, &[u8])> {
+    let (mut out, mut rest) = (Cow::Borrowed(&[][..]), input);
     loop {
-        let (&byte, rest) = input.split_first()?;
-        input = rest;
-        if byte != 0 {
-            out.push(byte);
-            continue;
+        let (part, [_, mark, after @ ..]) = rest.split_at_checked(zero_at(rest)?)? else {
+            return None;
+        };
+        rest = after;
+        if out.is_empty() {
+            out = Cow::Borrowed(part);
+        } else {
+            out.to_mut().extend_from_slice(part);
         }
-        let (&mark, rest) = input.split_first()?;
-        input = rest;
         match mark {
-            0xFF => out.push(0),
-            0x01 => return Some((out, input)),
+            0xFF => out.to_mut().push(0),
+            0x01 => return Some((out, rest)),
             _ => return None,
         }
     }
+}
+
+fn zero_at(bytes: &[u8]) -> Option<usize> {
+    bytes.iter().position(|byte| *byte == 0)
 }
 
 #[cfg(test)]
@@ -380,14 +416,15 @@ mod tests {
     fn keys_can_be_read_by_people() {
         let keys = Keys::new(ContainerNumber(1), BucketNumber(2));
         let epk = Epk::from_hex("0A00FF").unwrap();
-        let ordinal = Ordinal::from_u64(0x0000_1200_0000_0007).unwrap();
+        let ordinal = Ordinal::from_u64(7).unwrap();
         let described = |key: Bytes| describe_key(&key);
         assert_eq!(described(keys.head()), "1/2 head");
         assert_eq!(described(keys.statistics(&epk)), "1/2 statistics 0A00FF");
         assert_eq!(described(keys.item(&epk, "a\"b")), "1/2 item 0A00FF \"a\\\"b\"");
-        assert_eq!(described(keys.ordinal(ordinal)), "1/2 ordinal @00012:7");
-        assert_eq!(described(keys.log(Lsn::from_u64(9), ordinal)), "1/2 log 9 @00012:7");
-        assert_eq!(described(keys.expiry(60, 5, ordinal)), "1/2 expiry ttl 60 ts 5 @00012:7");
+        assert_eq!(described(keys.ordinal(ordinal)), "1/2 ordinal @7");
+        assert_eq!(described(keys.member(&epk, ordinal)), "1/2 member 0A00FF @7");
+        assert_eq!(described(keys.log(Lsn::from_u64(9), ordinal)), "1/2 log 9 @7");
+        assert_eq!(described(keys.expiry(60, 5, ordinal)), "1/2 expiry ttl 60 ts 5 @7");
         let mut longer = keys.head().to_vec();
         longer.push(0);
         assert_eq!(describe_key(&longer), "unknown key 00000001000000020100");
@@ -412,7 +449,7 @@ mod tests {
         fn terminated_strings_come_back(bytes: Vec<u8>, tail: Vec<u8>) {
             let mut key = terminated_bytes(&bytes);
             key.extend(&tail);
-            prop_assert_eq!(take_terminated(&key), Some((bytes, tail.as_slice())));
+            prop_assert_eq!(take_terminated(&key), Some((Cow::Owned(bytes), tail.as_slice())));
         }
 
         #[test]

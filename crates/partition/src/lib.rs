@@ -50,11 +50,11 @@ pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, de
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};
 pub use query::{
-    AccessPath, AccessPlan, Approach, ExecuteError, Given, LONG_STEPS_MAX, MARKS_MAX, OpenScan,
-    OrderError, OutputRow, POSITION_BYTES_MAX, PartialPage, PartitionQuery, Point, ROW_BYTES,
-    SORT_KEY_BYTES_MAX, ScanBudget, ScanEnd, ScanOrder, ScanProgress, ScanStart, ScanStats,
-    ScanStep, ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, TimeSlice,
-    overlapping, position_epk, value_sort_key,
+    AccessPath, AccessPlan, Approach, ExecuteError, Given, KEYS_MAX, LONG_STEPS_MAX, MARKS_MAX,
+    OpenScan, OrderError, OrdinalSet, OutputRow, PartialPage, PartitionQuery, Point, ROW_BYTES,
+    SORT_KEY_BYTES_MAX, ScanBudget, ScanEnd, ScanProgress, ScanStart, ScanStats, ScanStep,
+    ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, TimeSlice, ordinal_at,
+    overlapping, value_sort_key,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

@@ -2,8 +2,9 @@
 //!
 //! Ordinals are unique in a container for ever, although many partitions assign
 //! them at the same time: the map allocates to each partition blocks of its own,
-//! and a partition that has used up its blocks asks for another. What is allocated
-//! is the number inside an ordinal; the hash prefix above it comes from the item.
+//! and a partition that has used up its blocks asks for another. It uses them in
+//! ascending order, and every block that it is given is above all ordinals of its
+//! items: so ordinals grow with creation.
 
 use std::ops::Range;
 

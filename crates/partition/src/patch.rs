@@ -5,9 +5,9 @@ mod pointer;
 use model::json::{Number, Object, Value};
 use model::limits::Limits;
 use model::partition_key::PartitionKeyDefinition;
+use model::system_properties::SYSTEM_PROPERTIES;
 use query::Condition;
 
-use crate::document::SYSTEM_PROPERTIES;
 use pointer::{Obstacle, Pointer};
 
 /// A checked patch: its operations, and its condition.

@@ -27,16 +27,16 @@ mod set_cursor;
 mod snapshot;
 mod stopwatch;
 
-pub use access::AccessPath;
-pub use execute::{LONG_STEPS_MAX, OpenScan, POSITION_BYTES_MAX, StepPosition, value_sort_key};
-pub(crate) use planner::plan;
-pub use planner::{AccessPlan, OrderError, ScanOrder, Statistics};
+pub use access::{AccessPath, OrdinalSet};
+pub use execute::{LONG_STEPS_MAX, OpenScan, StepPosition, value_sort_key};
+pub use planner::{AccessPlan, OrderError, Statistics};
+pub(crate) use planner::{index_use, plan};
 pub use point::{Given, MARKS_MAX, Point, SORT_KEY_BYTES_MAX};
 pub use request::{
     ExecuteError, OutputRow, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
     ScanProgress, ScanStep, ScanTimes, Task, TimeSlice,
 };
-pub use scan::{ScanStart, ScanStats, position_epk};
+pub use scan::{KEYS_MAX, ScanStart, ScanStats, ordinal_at};
 pub use snapshot::{Snapshot, StatisticsQuery, overlapping};
 
 /// How a query finds its items.

@@ -13,7 +13,7 @@ use crate::command::{Effect, EtagMatch, PartitionError};
 use crate::config::{Bucket, PartitionConfig};
 use crate::items;
 use crate::key::{self, Group, Keys};
-use crate::query::{AccessPlan, Approach, OrderError, ScanOrder, Statistics, plan};
+use crate::query::{AccessPlan, Approach, OrderError, Statistics, index_use, plan};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 
 /// Reads a partition's items from views.
@@ -57,7 +57,7 @@ impl Reader {
         if_none_match: Option<&EtagMatch>,
     ) -> Result<Effect, PartitionError> {
         let item = self.find(view, now, epk, id.as_str())?.ok_or(PartitionError::NotFound)?;
-        Ok(items::read(&item, if_none_match))
+        Ok(items::read(&item, self.config.container_rid, if_none_match))
     }
 
     /// The live item of that key and id.
@@ -227,15 +227,19 @@ impl Reader {
         &self.config.buckets
     }
 
-    /// Chooses how to find the items of a query, for every bucket of the container. A resumed
-    /// query keeps the access path of its previous page, which ended at a key on it.
+    /// Chooses how to find the items of a query, for every bucket of the container.
     pub fn plan(
         &self,
         query: (&query::Bound, Approach),
         statistics: &dyn Statistics,
-        resume: Option<(ScanOrder, &[u8])>,
     ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
-        plan(&self.config, query, statistics, resume)
+        plan(&self.config, query, statistics)
+    }
+
+    /// The indexes that a query can be served from, and those that it lacks.
+    #[must_use]
+    pub fn index_use(&self, query: &query::Bound) -> query::IndexUse {
+        index_use(&self.config, query)
     }
 
     pub(crate) fn shared_config(&self) -> &Arc<PartitionConfig> {

@@ -8,11 +8,16 @@ use model::etag::Etag;
 use model::json::Raw;
 use model::policy::OwnTtl;
 use model::position::{Lsn, Ordinal, Timestamp};
+use model::rid::{ContainerRid, ItemRid};
+use model::system_properties::ItemStamp;
 
 const VERSION: u8 = 1;
 /// Version and checksum.
 const SEAL_BYTES: usize = 5;
 const HEADER_BYTES: usize = 8 + 8 + 8 + 2 + 4 + 4;
+
+/// What the system properties of an item take in the service.
+const SYSTEM_BYTES: u64 = 205;
 
 /// A stored value that cannot be read. Nothing a client did causes this: the
 /// storage is damaged or was written by a newer version.
@@ -84,7 +89,7 @@ pub struct Item {
     pub step: u16,
     pub own_ttl: Option<OwnTtl>,
     pub policy_version: u32,
-    /// The JSON text with its system properties.
+    /// The JSON text as the client wrote it, without system properties.
     pub text: Bytes,
 }
 
@@ -100,18 +105,22 @@ impl Item {
         Raw::trusted(std::str::from_utf8(&self.text).expect("`decode` takes UTF-8 only"))
     }
 
-    /// Bytes of the client's own members: the text without its system properties, which are
-    /// at its end, `_rid` first.
+    /// What system properties of this version are made of.
     #[must_use]
-    pub fn own_bytes(&self) -> u64 {
-        const MARK: &[u8] = b"\"_rid\":";
-        let own = self.text.windows(MARK.len()).rposition(|part| part == MARK);
-        own.unwrap_or(self.text.len()) as u64
+    pub fn stamp(&self, container: ContainerRid) -> ItemStamp {
+        ItemStamp { rid: ItemRid::new(container, self.ordinal), etag: self.etag(), ts: self.ts }
     }
 
-    /// Size of the item as logical partitions count it.
-    pub(crate) fn bytes(&self) -> u64 {
+    /// Bytes of the client's own text, which is what clients pay for.
+    #[must_use]
+    pub fn own_bytes(&self) -> u64 {
         self.text.len() as u64
+    }
+
+    /// Size of the item as logical partitions count it: with its system properties, as in
+    /// the service.
+    pub(crate) fn bytes(&self) -> u64 {
+        self.own_bytes() + SYSTEM_BYTES
     }
 
     pub(crate) fn encode(&self) -> Bytes {
@@ -210,18 +219,17 @@ fn take_u64s<const N: usize>(
 
 #[cfg(test)]
 mod tests {
-    use model::epk::HashPrefix;
     use proptest::prelude::*;
 
     use super::*;
 
     fn item() -> impl Strategy<Value = Item> {
-        let numbers = (any::<u64>(), 1..=Ordinal::NUMBER_MAX, any::<u64>(), any::<u16>());
+        let numbers = (any::<u64>(), 1..=Ordinal::MAX, any::<u64>(), any::<u16>());
         let rest = (prop_oneof![Just(0), Just(-1), 1..=i32::MAX], any::<u32>(), ".*");
         (numbers, rest).prop_map(|((lsn, number, millis, step), (ttl, policy_version, text))| {
             Item {
                 lsn: Lsn::from_u64(lsn),
-                ordinal: Ordinal::new(HashPrefix::MAX, number).unwrap(),
+                ordinal: Ordinal::from_u64(number).unwrap(),
                 ts: Timestamp::from_millis(millis),
                 step,
                 own_ttl: OwnTtl::from_seconds(ttl),

@@ -177,12 +177,11 @@ impl Partition {
         now: Timestamp,
         command: &'a Command,
     ) -> Result<Transaction<'a>, PartitionError> {
-        let epk = &command.location.position;
+        let epk = &command.position;
         let bucket = self.config.bucket_of(epk).ok_or(PartitionError::Gone)?;
         Ok(Transaction {
             config: &self.config,
             writer: self.dual_writer(epk)?,
-            hash_prefix: command.location.hash_prefix,
             elsewhere: self.bytes_elsewhere(bucket.number),
             ordinals: self.ordinals.clone(),
             lsn: self.lsn.next(),

@@ -9,16 +9,13 @@
 
 use std::sync::Arc;
 
-use bytes::Bytes;
 use model::position::Timestamp;
-use model::rid::ItemRid;
 use storage::Ticket;
 
 use crate::bucket_writer::Mark;
 use crate::command::{Command, Operation, PartitionError};
-use crate::config::{Bucket, PartitionConfig};
+use crate::config::Bucket;
 use crate::derived::Version;
-use crate::document;
 use crate::moving::Copied;
 use crate::read::Position;
 use crate::record::{Head, Item};
@@ -58,7 +55,7 @@ impl Partition {
     ) -> Result<Copied, PartitionError> {
         self.rewrite(names, |writer, id| match writer.find(id)? {
             Some(old) if old.ts > now => {
-                let new = restamped(writer.config(), &old, now);
+                let new = Item { ts: now, ..old.clone() };
                 writer.put(Some(&Version::new(id, &old)), &Version::new(id, &new))?;
                 Ok(true)
             }
@@ -77,11 +74,4 @@ impl Partition {
         self.set_now(mark.now);
         Ok(if batch.is_empty() { self.barrier() } else { self.submit(batch) })
     }
-}
-
-fn restamped(config: &PartitionConfig, old: &Item, now: Timestamp) -> Item {
-    let mut item = Item { ts: now, text: Bytes::new(), ..old.clone() };
-    let rid = ItemRid::new(config.container_rid, item.ordinal);
-    item.text = document::stored(old.json(), rid, &item.etag(), now);
-    item
 }

@@ -3,11 +3,8 @@
 //! Only when all its operations succeed does a transaction become one batch; otherwise it
 //! is dropped and nothing happened.
 
-use bytes::Bytes;
 use model::charge::Written;
-use model::epk::HashPrefix;
 use model::position::{Lsn, Ordinal, Timestamp};
-use model::rid::ItemRid;
 
 use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
@@ -23,8 +20,6 @@ use crate::record::Item;
 pub(crate) struct Transaction<'a> {
     pub(crate) config: &'a PartitionConfig,
     pub(crate) writer: DualWriter<'a>,
-    /// The hash prefix of new ordinals.
-    pub(crate) hash_prefix: HashPrefix,
     /// Bytes of the partition's other buckets, if it cannot grow.
     pub(crate) elsewhere: u64,
     pub(crate) ordinals: OrdinalBlocks,
@@ -97,23 +92,20 @@ impl Transaction<'_> {
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {
-        let mut item = Item {
+        Item {
             lsn: self.lsn,
             ordinal,
             ts: self.now,
             step: self.step,
             own_ttl: document.own_ttl(),
             policy_version: self.config.policy_version,
-            text: Bytes::new(),
-        };
-        let rid = ItemRid::new(self.config.container_rid, ordinal);
-        item.text = document.stored(rid, &item.etag(), self.now);
-        item
+            text: document.stored(),
+        }
     }
 
     fn next_ordinal(&mut self) -> Result<Ordinal, PartitionError> {
         let number = self.ordinals.take().ok_or(PartitionError::OutOfOrdinals)?;
-        Ordinal::new(self.hash_prefix, number).ok_or(PartitionError::OutOfOrdinals)
+        Ordinal::from_u64(number).ok_or(PartitionError::OutOfOrdinals)
     }
 
     /// A unique value is taken: an error, unless its owner has expired.

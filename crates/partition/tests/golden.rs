@@ -34,12 +34,14 @@ use common::fixture::{self, Backend, Container, EPOCH_MILLIS, Home, json};
 use common::gate::Gate;
 use goldenscript::{Argument, Context};
 use model::charge::{Tariff, Work, Written};
+use model::epk::Epk;
 use model::epk::EpkRange;
-use model::json::{Raw, Value};
+use model::json::Raw;
 use model::limits::Limits;
 use model::name::ItemId;
-use model::partition_key::{Location, PartitionKey};
+use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
+use model::system_properties::SystemProperties;
 use partition::{
     Command, Document, Effect, EtagMatch, Operation, Partition, PartitionConfig, PartitionError,
     Patch, Reader, describe_key,
@@ -224,11 +226,11 @@ impl World {
                 for effect in &outcome.effects {
                     output.push_str(&show_effect(effect, context));
                 }
-                open.texts.extend(outcome.effects.iter().filter_map(|effect| effect.text.clone()));
+                open.texts.extend(outcome.effects.iter().filter_map(shown));
                 if context.tags.contains("work") {
                     output.extend(outcome.effects.iter().map(|effect| show_work(&effect.work)));
                 }
-                let etag = outcome.effects.last().and_then(|effect| effect.etag.clone());
+                let etag = outcome.effects.last().and_then(|effect| effect.etag().cloned());
                 let saved = save.zip(etag).map(|(name, etag)| (name, etag.to_string()));
                 self.etags.extend(saved);
             }
@@ -243,11 +245,10 @@ impl World {
     fn read(&mut self, args: &Args, context: &Context) -> Answer {
         let now = self.now();
         let open = self.open()?;
-        let (location, id) = (open.locate(&parse_key(args.position(0)?)?)?, args.position(1)?);
+        let (position, id) = (open.locate(&parse_key(args.position(0)?)?)?, args.position(1)?);
         let (view, id) = (open.view()?, ItemId::parse(id)?);
         let condition = args.etag("if-none-match");
-        let read =
-            open.reader().read(view.as_ref(), now, (&location.position, &id), condition.as_ref());
+        let read = open.reader().read(view.as_ref(), now, (&position, &id), condition.as_ref());
         match read {
             Ok(effect) => Ok(show_effect(&effect, context)),
             Err(problem) => Ok(format!("error: {problem}\n")),
@@ -292,10 +293,10 @@ impl Open {
         self.partition.reconfigure(Arc::clone(&self.config));
     }
 
-    fn locate(&mut self, key: &PartitionKey) -> Result<Location, Box<dyn Error>> {
-        let location = self.config.definition.partition_key().locate(key)?;
-        self.keys.insert(location.position.to_string(), key.clone());
-        Ok(location)
+    fn locate(&mut self, key: &PartitionKey) -> Result<Epk, Box<dyn Error>> {
+        let position = self.config.definition.partition_key().locate(key)?;
+        self.keys.insert(position.to_string(), key.clone());
+        Ok(position)
     }
 
     /// The error is what a client receives for an unacceptable request.
@@ -315,7 +316,7 @@ impl Open {
             (Some(key), _) => parse_key(key)?,
             (None, operations) => self.key_of(operations)?,
         };
-        Ok(Command { location: self.locate(&key)?, operations })
+        Ok(Command { position: self.locate(&key)?, operations })
     }
 
     /// The key in the document of a single write.
@@ -401,7 +402,7 @@ impl Open {
                 (items_max, u64::MAX),
             )?;
             for item in &page.items {
-                writeln!(output, "{}", without_system(item.json()))?;
+                writeln!(output, "{}", item.json().text())?;
             }
             match page.rest {
                 None => return Ok(output + "end\n"),
@@ -412,18 +413,18 @@ impl Open {
     }
 
     fn list_prefix(&mut self, args: &Args) -> Answer {
-        let location = self.locate(&parse_key(args.position(0)?)?)?;
+        let position = self.locate(&parse_key(args.position(0)?)?)?;
         let (view, after) = (self.view()?, args.key("after"));
         let items_max = args.number("page")?.unwrap_or(100);
         let text = args.positions().nth(1).unwrap_or_default();
-        let (of, room) = ((&location.position, text), (items_max, u64::MAX));
+        let (of, room) = ((&position, text), (items_max, u64::MAX));
         let (items, _) = self.reader().list_prefix(view.as_ref(), of, after, room)?;
-        Ok(items.iter().map(|item| without_system(item.json()).to_string() + "\n").collect())
+        Ok(items.iter().map(|item| item.json().text().to_owned() + "\n").collect())
     }
 
     fn statistics(&mut self, args: &Args) -> Answer {
-        let location = self.locate(&parse_key(args.position(0)?)?)?;
-        let statistics = self.reader().key_statistics(self.view()?.as_ref(), &location.position)?;
+        let position = self.locate(&parse_key(args.position(0)?)?)?;
+        let statistics = self.reader().key_statistics(self.view()?.as_ref(), &position)?;
         Ok(format!("items {} bytes {}\n", statistics.items, statistics.bytes))
     }
 
@@ -527,19 +528,21 @@ fn parse_range(text: &str) -> Result<std::ops::Range<u64>, Box<dyn Error>> {
 
 fn show_effect(effect: &Effect, context: &Context) -> String {
     let mut output = format!("{:?}", effect.kind).to_lowercase();
-    if let Some(etag) = &effect.etag {
+    if let Some(etag) = effect.etag() {
         write!(output, " {}", short_etag(etag.as_str())).unwrap();
     }
     if let Some(text) = &effect.text {
-        let text = Raw::trusted(std::str::from_utf8(text).unwrap());
-        let shown = if context.tags.contains("full") {
-            text.text().to_owned()
-        } else {
-            without_system(text)
-        };
-        write!(output, " {shown}").unwrap();
+        let text = if context.tags.contains("full") { shown(effect) } else { Some(text.clone()) };
+        write!(output, " {}", std::str::from_utf8(&text.unwrap()).unwrap()).unwrap();
     }
     output + "\n"
+}
+
+/// The text of an item with the system properties that policies apply to.
+fn shown(effect: &Effect) -> Option<Bytes> {
+    let (text, stamp) = effect.text.as_ref().zip(effect.stamp.as_ref())?;
+    let text = std::str::from_utf8(text).unwrap();
+    Some(SystemProperties::indexed().shown(text, stamp).into())
 }
 
 /// `LSN.step` of an etag.
@@ -565,16 +568,6 @@ fn show_written(written: &Written) -> String {
         bytes(removed),
         bytes(added)
     )
-}
-
-/// The client's own part of a text, as it is spelled there.
-fn without_system(text: Raw<'_>) -> String {
-    let own = text.members().filter(|(name, _)| {
-        !["_rid", "_self", "_etag", "_attachments", "_ts"].contains(&name.as_ref())
-    });
-    let members: Vec<String> =
-        own.map(|(name, value)| format!("{}:{}", Value::from(&*name), value.text())).collect();
-    format!("{{{}}}", members.join(","))
 }
 
 /// The arguments of a command, with saved etags put in.

@@ -12,9 +12,10 @@ use std::sync::{Arc, Mutex};
 use bytes::Bytes;
 use common::fixture::{self, Backend, Container, EPOCH_MILLIS, Home, json};
 use common::gate::Gate;
+use model::epk::Epk;
 use model::limits::Limits;
 use model::name::ItemId;
-use model::partition_key::{Location, PartitionKey};
+use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use partition::{
     Application, Command, Document, Operation, Partition, PartitionConfig, Patch, Reader,
@@ -44,7 +45,7 @@ impl Counter {
         let patch = Patch::parse(&request, &limits).unwrap();
         let id = ItemId::parse("counter").unwrap();
         let command =
-            |operation| Command { location: location(&config), operations: vec![operation] };
+            |operation| Command { position: position(&config), operations: vec![operation] };
         let create = command(Operation::Create { document });
         let increment = command(Operation::Patch { id, patch, if_match: None });
         let mut partition = Partition::open(Arc::clone(&config), store).unwrap();
@@ -53,7 +54,7 @@ impl Counter {
     }
 }
 
-fn location(config: &PartitionConfig) -> Location {
+fn position(config: &PartitionConfig) -> Epk {
     config.definition.partition_key().locate(&PartitionKey::new(["x"])).unwrap()
 }
 
@@ -68,8 +69,7 @@ fn value(config: &Arc<PartitionConfig>, store: &dyn Store) -> String {
     fixture::assert_clean(config, store);
     let (view, now) = (store.view().unwrap(), Timestamp::from_millis(EPOCH_MILLIS));
     let reader = Reader::new(Arc::clone(config));
-    let item =
-        reader.find(view.as_ref(), now, &location(config).position, "counter").unwrap().unwrap();
+    let item = reader.find(view.as_ref(), now, &position(config), "counter").unwrap().unwrap();
     item.json().get("n").unwrap().text().to_owned()
 }
 

@@ -15,10 +15,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use common::fixture::{self, Container, EPOCH_MILLIS, json};
+use model::epk::Epk;
 use model::epk::EpkRange;
 use model::limits::Limits;
 use model::name::ItemId;
-use model::partition_key::{Location, PartitionKey};
+use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use partition::{
     Bucket, BucketNumber, Command, Copied, Document, Move, Operation, Partition, PartitionConfig,
@@ -142,7 +143,7 @@ impl World {
         world
     }
 
-    fn locate(&self, key: &str) -> Location {
+    fn locate(&self, key: &str) -> Epk {
         self.config.definition.partition_key().locate(&PartitionKey::new([key])).unwrap()
     }
 
@@ -151,7 +152,7 @@ impl World {
     }
 
     fn apply_at(&mut self, millis: u64, key: &str, operations: Vec<Operation>) {
-        let command = Command { location: self.locate(key), operations };
+        let command = Command { position: self.locate(key), operations };
         let application = self.partition.apply(Timestamp::from_millis(millis), &command);
         application.result.unwrap();
         assert_eq!(application.ticket.wait(), CommitStatus::Durable);
@@ -164,7 +165,7 @@ impl World {
 
     /// Cuts the bucket between the two keys.
     fn begin_move(&mut self) {
-        let cut = self.locate("x").position.max(self.locate("y").position);
+        let cut = self.locate("x").max(self.locate("y"));
         let EpkRange { min, max } = self.config.buckets[0].range.clone();
         let low = EpkRange { min, max: cut.clone() };
         let into = vec![

@@ -24,7 +24,7 @@ use common::gate::Gate;
 use common::model::{Model, Request, Stamp, Step, perform};
 use common::traffic::{self, Dice, Shape, Traffic};
 use model::epk::{Epk, EpkRange};
-use model::json::{Raw, Value};
+use model::json::Value;
 use model::name::ItemId;
 use model::position::Timestamp;
 use partition::{
@@ -219,7 +219,7 @@ impl Run {
     /// Cuts a bucket at one of the keys in it.
     fn begin_move(&mut self) {
         let bucket = self.dice.pick(&self.config.buckets);
-        let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.position.clone()).collect();
+        let keys: Vec<Epk> = self.traffic.keys().map(|(_, key)| key.clone()).collect();
         let inside = |epk: &Epk| bucket.range.contains(epk) && *epk != bucket.range.min;
         let Some(cut) = keys.into_iter().find(inside) else { return };
         let next = 1 + self.config.buckets.iter().map(|bucket| bucket.number.0).max().unwrap();
@@ -352,7 +352,7 @@ impl Run {
     /// A client's read of what is durable, which at this moment is everything.
     fn read_back(&self, key: usize, id: &str) {
         let view = self.gate.view().unwrap();
-        let (epk, id) = (&self.traffic.location(key).position, ItemId::parse(id).unwrap());
+        let (epk, id) = (&self.traffic.position(key), ItemId::parse(id).unwrap());
         let now = Timestamp::from_millis(self.now_millis);
         let reader = Reader::new(Arc::clone(&self.config));
         let read = reader.read(view.as_ref(), now, (epk, &id), None);
@@ -361,9 +361,7 @@ impl Run {
             (Ok(effect), Some(entry)) => {
                 let text = effect.text.unwrap();
                 assert_eq!(traffic::own_body(&text).to_string(), entry.body.to_string());
-                let raw = Raw::trusted(std::str::from_utf8(&text).unwrap());
-                let ts = raw.get("_ts").and_then(Raw::as_number).unwrap();
-                assert_eq!(ts.to_string(), entry.ts_secs.to_string());
+                assert_eq!(effect.stamp.unwrap().ts.secs(), entry.ts_secs);
             }
             (read, entry) => panic!("read {read:?}, expected {entry:?}"),
         }
@@ -414,8 +412,8 @@ impl Run {
     fn compare_sizes(&self) {
         let (view, reader) = (self.gate.view().unwrap(), Reader::new(Arc::clone(&self.config)));
         let (mut items, mut bytes) = (0, 0);
-        for (key, location) in self.traffic.keys() {
-            let stored = reader.key_statistics(view.as_ref(), &location.position).unwrap();
+        for (key, position) in self.traffic.keys() {
+            let stored = reader.key_statistics(view.as_ref(), position).unwrap();
             let entries = self.model.items.get(&key).map_or(0, |items| items.len() as u64);
             let sizes = self.model.items.get(&key).into_iter().flat_map(|items| items.values());
             let sum: u64 = sizes.map(|entry| entry.stamp.bytes).sum();

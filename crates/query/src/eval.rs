@@ -13,7 +13,9 @@ mod operators;
 pub(crate) use ambient::Ambient;
 pub(crate) use budget::Budget;
 pub use budget::{STEPS_MAX, VALUE_BYTES_MAX, WATCH_STEPS};
-pub(crate) use compare::{equal, identity, representative, total_order};
+pub(crate) use compare::{
+    distinction, equal, identity, order_beyond_doubles, representative, total_order,
+};
 pub(crate) use datum::{ALLOCATION_BYTES, Datum, Type};
 pub(crate) use like::{Fits, Pattern};
 pub(crate) use operators::{Truth, and, or};
@@ -25,6 +27,7 @@ use model::json::{Raw, Value};
 
 use crate::bound::{Computed, Constant, Expr, In, Key, Like, LikePattern, Slot};
 use crate::context::Called;
+use crate::document::DocumentView;
 use crate::error::QueryError;
 use crate::execute;
 use crate::functions::{Function, RegexCall};
@@ -38,7 +41,7 @@ pub(crate) struct Env<'a> {
     slots: Vec<Datum<'a>>,
     pub(crate) ambient: &'a Ambient,
     /// Taken by the one source that ranges over them.
-    pub(crate) documents: Option<Box<dyn Iterator<Item = Raw<'a>> + 'a>>,
+    pub(crate) documents: Option<Box<dyn Iterator<Item = DocumentView<'a>> + 'a>>,
 }
 
 impl<'a> Env<'a> {

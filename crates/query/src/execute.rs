@@ -19,7 +19,7 @@ use std::ops::ControlFlow;
 
 use crate::bound::{Block, Expr, Origin, Source};
 use crate::error::QueryError;
-use crate::eval::{Datum, Env, Evaluated, VALUE_BYTES_MAX, bounded, evaluate, identity, truth};
+use crate::eval::{Datum, Env, Evaluated, VALUE_BYTES_MAX, bounded, distinction, evaluate, truth};
 use crate::syntax::SubqueryKind;
 
 /// Whether the consumer of the rows wants more.
@@ -82,7 +82,7 @@ pub(crate) fn visit<'a>(
         Origin::Block(inner) => run(inner, env, &mut bind),
         Origin::Container => {
             for document in env.documents.take().into_iter().flatten() {
-                if bind(env, Datum::Json(document))?.is_break() {
+                if bind(env, Datum::of_document(document))?.is_break() {
                     return ENOUGH;
                 }
             }
@@ -175,9 +175,9 @@ impl Tail {
     fn is_new(&mut self, env: &Env<'_>, row: &Datum<'_>) -> Result<bool, QueryError> {
         let Some(seen) = &mut self.seen else { return Ok(true) };
         env.budget().spend_reading(row.effort())?;
-        let identity = identity(row);
-        let bytes = identity.len() + SEEN_BYTES;
-        let new = seen.insert(identity);
+        let distinction = distinction(row);
+        let bytes = distinction.len() + SEEN_BYTES;
+        let new = seen.insert(distinction);
         if new {
             env.budget().spend_bytes(bytes)?;
         }

@@ -11,6 +11,7 @@ use crate::advice::{self, Advice};
 use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Constant, Expr, Slot};
 use crate::context::Context;
+use crate::document::DocumentView;
 use crate::error::{QueryError, Refusal, SyntaxError};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
 use crate::execute;
@@ -157,10 +158,10 @@ impl Bound {
     ///
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn matches(&self, document: Raw<'_>) -> Result<bool, QueryError> {
-        self.matches_within(document, STEPS_MAX)
+        self.matches_within(document.into(), STEPS_MAX)
     }
 
-    fn matches_within(&self, document: Raw<'_>, steps: usize) -> Result<bool, QueryError> {
+    fn matches_within(&self, document: DocumentView<'_>, steps: usize) -> Result<bool, QueryError> {
         let ambient = Ambient::within(&self.program.context, steps, Rc::default());
         let mut env = self.row(document, &ambient)?;
         execute::passes(self.block().filter.as_ref(), &mut env)
@@ -172,7 +173,7 @@ impl Bound {
     /// Only for queries over one row per document; see [`Bound::is_rowwise`].
     pub fn project(&self, document: Raw<'_>) -> Result<Option<Value>, QueryError> {
         let ambient = self.ambient();
-        let mut env = self.row(document, &ambient)?;
+        let mut env = self.row(document.into(), &ambient)?;
         let output = eval::evaluate(&self.block().output, &mut env)?;
         output.to_value()
     }
@@ -215,7 +216,7 @@ impl Bound {
     /// Ties in ORDER BY come in the order of the documents.
     pub fn execute<'a>(
         &'a self,
-        documents: impl Iterator<Item = Raw<'a>> + 'a,
+        documents: impl Iterator<Item = impl Into<DocumentView<'a>>> + 'a,
     ) -> Result<Vec<Value>, QueryError> {
         self.execute_within(documents, STEPS_MAX)
     }
@@ -223,7 +224,7 @@ impl Bound {
     /// As [`Bound::execute`], in at most `steps` steps.
     pub fn execute_within<'a>(
         &'a self,
-        documents: impl Iterator<Item = Raw<'a>> + 'a,
+        documents: impl Iterator<Item = impl Into<DocumentView<'a>>> + 'a,
         steps: usize,
     ) -> Result<Vec<Value>, QueryError> {
         let ledger = Rc::<Ledger>::default();
@@ -240,14 +241,14 @@ impl Bound {
     /// As [`Bound::execute_within`], one row after the other.
     pub fn execute_each<'a>(
         &'a self,
-        documents: impl Iterator<Item = Raw<'a>> + 'a,
+        documents: impl Iterator<Item = impl Into<DocumentView<'a>>> + 'a,
         steps: usize,
         ledger: &Rc<Ledger>,
         sink: RowSink<'_>,
     ) -> Result<(), QueryError> {
         let ambient = Ambient::within(&self.program.context, steps, Rc::clone(ledger));
         let mut env = Env::new(self.program.slots, &ambient);
-        env.documents = Some(Box::new(documents.map(shortened)));
+        env.documents = Some(Box::new(documents.map(Into::into)));
         let _ = execute::run(self.block(), &mut env, &mut |env, row| {
             sink(Row::new(&[], &row, env.budget()))
         })?;
@@ -289,18 +290,17 @@ impl Bound {
         Ambient::new(&self.program.context)
     }
 
-    fn row<'a>(&self, document: Raw<'a>, ambient: &'a Ambient) -> Result<Env<'a>, QueryError> {
+    fn row<'a>(
+        &self,
+        document: DocumentView<'a>,
+        ambient: &'a Ambient,
+    ) -> Result<Env<'a>, QueryError> {
         let what = || "asking a query with joins or groups about one document".to_owned();
         let slot = self.row_slot().ok_or_else(|| QueryError::Unsupported { what: what() })?;
         let mut env = Env::new(self.program.slots, ambient);
-        env.set(slot, Datum::Json(document));
+        env.set(slot, Datum::of_document(document));
         Ok(env)
     }
-}
-
-/// Shortens the lifetime; `Raw` is covariant.
-fn shortened<'s, 'l: 's>(document: Raw<'l>) -> Raw<'s> {
-    document
 }
 
 /// Steps of evaluating a condition on an item: all other writes of the partition wait
@@ -326,7 +326,8 @@ impl Condition {
     }
 
     /// Whether the query of the condition returns a row for the document.
-    pub fn holds(&self, document: Raw<'_>) -> Result<bool, QueryError> {
+    pub fn holds<'d>(&self, document: impl Into<DocumentView<'d>>) -> Result<bool, QueryError> {
+        let document = document.into();
         if self.bound.is_rowwise() {
             return self.bound.matches_within(document, CONDITION_STEPS_MAX);
         }

@@ -10,12 +10,13 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 use std::sync::Arc;
 
-use model::json::{Raw, Value};
+use model::json::Value;
 
 use crate::bound::{Block, Expr, GroupOrder, Grouping, Origin};
 use crate::context::Watch;
+use crate::document::DocumentView;
 use crate::error::QueryError;
-use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, evaluate, identity, representative};
+use crate::eval::{Ambient, Budget, Datum, Env, STEPS_MAX, distinction, evaluate, representative};
 use crate::execute::{self, AggregateKind, Groups, MORE, PartialGroups};
 use crate::ledger::Ledger;
 use crate::query::Bound;
@@ -108,7 +109,7 @@ impl<'q> Run<'q> {
     /// aggregates, there are no rows until the run ends.
     pub fn document(
         &mut self,
-        document: Raw<'_>,
+        document: DocumentView<'_>,
         sink: RowSink<'_>,
     ) -> Result<ControlFlow<()>, QueryError> {
         let program = self.bound.program();
@@ -244,7 +245,7 @@ impl<'r, 'd> Row<'r, 'd> {
     /// A text that two rows share exactly if DISTINCT treats them as one.
     #[must_use]
     pub fn identity(&self) -> String {
-        identity(self.output)
+        distinction(self.output)
     }
 }
 
@@ -339,6 +340,14 @@ impl Bound {
     pub fn window(&self) -> (usize, usize) {
         let counts = self.program().block.counts;
         (counts.skipped(), counts.given())
+    }
+
+    /// Whether each document yields its rows by itself, and nothing asks for an order of
+    /// them.
+    #[must_use]
+    pub fn streams(&self) -> bool {
+        let is_each = self.reads_documents() && !self.gathers_documents();
+        is_each && !self.is_aggregated() && !self.is_distinct() && self.order().is_empty()
     }
 
     /// Whether rows are aggregated, by GROUP BY or into one.

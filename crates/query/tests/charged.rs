@@ -56,7 +56,7 @@ fn steps(expression: &str, document: &str, allowed: usize) -> Result<usize, Quer
     let query = Query::parse(&format!("SELECT VALUE {expression} FROM c")).unwrap();
     let bound = query.bind_in(&Parameters::none(), &context()).unwrap();
     let mut run = Run::new(&bound, allowed);
-    let _ = run.document(Raw::trusted(document), &mut |_| Ok(ControlFlow::Continue(())))?;
+    let _ = run.document(Raw::trusted(document).into(), &mut |_| Ok(ControlFlow::Continue(())))?;
     Ok(allowed - run.steps_left())
 }
 
@@ -204,9 +204,13 @@ fn a_run_ends_when_it_may_not_go_on() {
     let mut run = Run::new(&bound, STEPS_MAX);
     let sink = &mut |_: query::Row<'_, '_>| Ok(ControlFlow::Continue(()));
     let noise = document.replace("\"s\"", "\"t\"").replace("\"noise\"", "\"s\"");
-    assert_eq!(run.document(Raw::trusted(&noise), sink), Err(QueryError::Stopped));
+    assert_eq!(run.document(Raw::trusted(&noise).into(), sink), Err(QueryError::Stopped));
     assert_eq!(watch.asked.load(Ordering::Relaxed), 11);
-    assert_eq!(run.document(Raw::trusted("{}"), sink), Err(QueryError::Stopped), "nor later");
+    assert_eq!(
+        run.document(Raw::trusted("{}").into(), sink),
+        Err(QueryError::Stopped),
+        "nor later"
+    );
 }
 
 #[test]

@@ -383,7 +383,8 @@ fn kept(text: &str, documents: &[String]) -> Result<usize, QueryError> {
     let ledger = Rc::<Ledger>::default();
     let mut run = Run::within(&bound, usize::MAX, Rc::clone(&ledger));
     for document in documents {
-        let flow = run.document(Raw::trusted(document), &mut |_| Ok(ControlFlow::Continue(())))?;
+        let flow =
+            run.document(Raw::trusted(document).into(), &mut |_| Ok(ControlFlow::Continue(())))?;
         assert!(flow.is_continue());
     }
     Ok(ledger.kept())
@@ -436,7 +437,7 @@ fn takes_too_long(text: &str, documents: &[&str], parameters: &Parameters) -> bo
     let bound = Query::parse(text).unwrap().bind(parameters).unwrap();
     let mut run = Run::new(&bound, 1_000_000);
     let mut given = documents.iter().map(|document| {
-        run.document(Raw::trusted(document), &mut |_| Ok(ControlFlow::Continue(())))
+        run.document(Raw::trusted(document).into(), &mut |_| Ok(ControlFlow::Continue(())))
     });
     let stopped = QueryError::Limit { what: "steps of evaluation", limit: STEPS_MAX };
     given.any(|outcome| outcome == Err(stopped.clone()))

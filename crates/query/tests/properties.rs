@@ -403,7 +403,7 @@ proptest! {
             });
             prop_assert!(inside, "{text} keeps {document}, but looks in {ranges:?}");
             prop_assert!(ranges.windows(2).all(|pair| pair[0].max <= pair[1].min), "{ranges:?}");
-            let position = definition.locate(&key).unwrap().position;
+            let position = definition.locate(&key).unwrap();
             let ranges = bound.key_ranges(&KeyShape::from(&definition)).positions(&definition);
             let inside = ranges.iter().any(|range| range.contains(&position));
             prop_assert!(inside, "{text} keeps {document}, but looks in {ranges:?}");
@@ -431,7 +431,7 @@ proptest! {
         let mut run = Run::new(&bound, STEPS_MAX);
         let mut rows = Vec::new();
         for text in &texts {
-            let flow = run.document(Raw::trusted(text), &mut |row| {
+            let flow = run.document(Raw::trusted(text).into(), &mut |row| {
                 rows.extend(row.value()?);
                 Ok(std::ops::ControlFlow::Continue(()))
             });

@@ -136,7 +136,7 @@ impl<'d> Tried<'d> {
         }
         // Some values are no keys, and no item has them.
         let Ok(key) = self.definition.extract(raw) else { return };
-        let location = self.definition.locate(&key).unwrap();
+        let position = self.definition.locate(&key).unwrap();
         let epk = self.definition.epk(&key).unwrap();
         figures.matches += 1;
         figures.narrowed_matches += u64::from(self.plan.ranges != KeyRanges::Everything);
@@ -149,7 +149,7 @@ impl<'d> Tried<'d> {
             let ring = ranges.on_ring(self.definition);
             assert!(ring.iter().any(|range| reaches(range, &epk)), "{}", left_out());
             let positions = ranges.positions(self.definition);
-            assert!(positions.iter().any(|own| own.contains(&location.position)), "{}", left_out());
+            assert!(positions.iter().any(|own| own.contains(&position)), "{}", left_out());
             for count in PARTITIONS {
                 let cut = self.definition.boundaries(count);
                 let home = cut.iter().find(|own| own.contains(&epk)).unwrap();

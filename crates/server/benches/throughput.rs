@@ -100,7 +100,7 @@ fn places() -> Vec<Vec<u64>> {
     let mut places = vec![Vec::new(); ranges.len()];
     for key in 0..KEYS {
         let name = PartitionKey::new([Document::small(key, 0).key.as_str()]);
-        let epk = definition.locate(&name).unwrap().position;
+        let epk = definition.locate(&name).unwrap();
         let place = ranges.iter().position(|range| range.contains(&epk)).unwrap();
         places[place].push(key);
     }

@@ -154,7 +154,9 @@ fn rows(lab: &Lab, text: &str, parameters: &str) -> (Vec<String>, String) {
             resume: None,
             items_max: 1_000,
             approach: Approach::Index,
+            system: None,
             is_timed: false,
+            names_indexes: false,
         };
         let QueryRows { rows: page, rest, report, .. } = lab.ask(query);
         rows.extend(page.iter().map(|row| String::from_utf8_lossy(row).into_owned()));

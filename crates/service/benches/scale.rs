@@ -92,7 +92,7 @@ fn read_often(lab: &Lab, keys: u64) -> Duration {
         let id = ItemId::parse("item").unwrap();
         let action = ItemAction::new(key, ItemOperation::Read { id, if_none_match: None });
         let (item, time) = lab.timed(|| lab.ask(action));
-        assert!(item.body.is_some(), "{number} is there");
+        assert!(item.text.is_some(), "{number} is there");
         time
     };
     median((0..READ).map(read).collect())

@@ -1,6 +1,7 @@
 //! Item verbs: from a body and a key to a command for one partition.
 
 pub(crate) mod changes;
+mod list;
 pub(crate) mod queries;
 pub(crate) mod read_items;
 
@@ -10,26 +11,21 @@ use bytes::Bytes;
 use cluster::{ClusterError, PartitionId};
 use futures_util::future::join_all;
 use model::charge::Work;
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
 use model::json;
 use model::limits::Limits;
 use model::name::ItemId;
-use model::partition_key::{KeyComponent, KeyKind, Location, PartitionKey};
+use model::partition_key::{KeyComponent, KeyKind, PartitionKey};
 use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
-use partition::{
-    Command, Document, Effect, EffectKind, EtagMatch, ItemPage, Operation, Outcome, Patch, Position,
-};
+use partition::{Command, Document, Effect, EffectKind, EtagMatch, Operation, Outcome, Patch};
 
 use crate::error::ServiceError;
 use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
-use crate::pipeline::limits::PAGE_ITEMS_MAX;
 use crate::pipeline::meta::{Holding, ResponseMeta};
 use crate::pipeline::resolve::ResolvedContainer;
-use crate::request::{
-    Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, ListItems, Scope,
-};
-use crate::response::{BulkResult, Feed, ItemResult};
+use crate::request::{Batch, Bulk, BulkOperation, BulkPace, ItemAction, ItemOperation, Scope};
+use crate::response::{BulkResult, ItemResult};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, NamedItem, Operations, Reach};
 
@@ -148,24 +144,6 @@ impl ContainerVerb for Bulk {
     }
 }
 
-impl ContainerVerb for ListItems {
-    type Reply = Feed<Position>;
-
-    fn facts(&self) -> ItemFacts<'_> {
-        let reach = Reach::of(self.scope.key.as_ref());
-        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
-    }
-
-    async fn perform(
-        self,
-        service: &Service,
-        container: &ResolvedContainer,
-        meta: &mut ResponseMeta,
-    ) -> Result<Feed<Position>, ServiceError> {
-        service.list_items(container, self, meta).await
-    }
-}
-
 /// An item to read.
 pub(crate) struct ItemRead<'a> {
     pub(crate) key: Option<&'a PartitionKey>,
@@ -188,7 +166,7 @@ impl Service {
             None
         };
         let checked = self.check_operation(entry, key, operation, meta);
-        let (operation, location) = match (checked, replaced) {
+        let (operation, position) = match (checked, replaced) {
             // A missing item has no key that could differ.
             (Err(ServiceError::KeyMismatch), Some((key, id)))
                 if !Box::pin(self.exists(entry, key, &id)).await =>
@@ -197,7 +175,7 @@ impl Service {
             }
             (checked, _) => checked?,
         };
-        let effect = self.apply_one(entry, location, operation, meta).await?;
+        let effect = self.apply_one(entry, position, operation, meta).await?;
         meta.item_lsn = Some(effect.lsn);
         self.note_size(entry, meta);
         Ok(result(effect))
@@ -218,9 +196,9 @@ impl Service {
 
     /// Whether an item exists, as far as that can be determined.
     async fn exists(&self, entry: &ResolvedContainer, key: &PartitionKey, id: &ItemId) -> bool {
-        let Ok(location) = self.locate(entry, Some(key), None) else { return true };
-        let Ok(partition) = entry.route(&location.position) else { return true };
-        let named = (&location.position, id);
+        let Ok(position) = self.locate(entry, Some(key), None) else { return true };
+        let Ok(partition) = entry.route(&position) else { return true };
+        let named = (&position, id);
         let found = self.cluster.read_at(&entry.container, &partition, named, None).await;
         found.map_or(true, |served| served.value.is_ok())
     }
@@ -232,18 +210,18 @@ impl Service {
         session: Option<&SessionToken>,
         meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
-        let location = self.locate(entry, key, None);
-        let location = meta.paid_if_refused(location, Work::Probe)?;
-        let partition = entry.route(&location.position)?;
+        let position = self.locate(entry, key, None);
+        let position = meta.paid_if_refused(position, Work::Probe)?;
+        let partition = entry.route(&position)?;
         let guard = AdmissionGuard::admit(&partition, meta)?;
-        let named = (&location.position, id);
+        let named = (&position, id);
         let read = self.cluster.read_at(&entry.container, &partition, named, if_none_match);
         let found = meta.served(read.await?);
         meta.worked(&match &found {
             Ok(effect) => effect.work,
             Err(problem) => problem.work(Work::Probe),
         });
-        guard.pay(Some(&location.position), meta);
+        guard.pay(Some(&position), meta);
         check_session(entry, session, meta)?;
         let effect = found?;
         meta.item_lsn = Some(effect.lsn);
@@ -259,11 +237,10 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<Vec<ItemResult>, ServiceError> {
         let failed = |at, error| ServiceError::Batch { at, error: Box::new(error) };
-        let location = self.locate(entry, Some(key), None)?;
+        let position = self.locate(entry, Some(key), None)?;
         if session.is_some() {
-            let partition = entry.route(&location.position)?;
-            let reached =
-                self.cluster.position(&entry.container, &partition, &location.position).await;
+            let partition = entry.route(&position)?;
+            let reached = self.cluster.position(&entry.container, &partition, &position).await;
             meta.served(reached?);
             check_session(entry, session, meta)?;
         }
@@ -272,7 +249,7 @@ impl Service {
             checked.map(|(operation, _)| operation).map_err(|error| failed(at, error))
         });
         let operations = checked.collect::<Result<Vec<Operation>, ServiceError>>()?;
-        match self.apply(entry, Command { location, operations }, meta).await {
+        match self.apply(entry, Command { position, operations }, meta).await {
             Ok(outcome) => Ok(outcome.effects.into_iter().map(result).collect()),
             Err(ClusterError::Command { error, .. }) => Err(failed(error.at, error.problem.into())),
             Err(other) => Err(other.into()),
@@ -346,67 +323,13 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<ItemResult, ServiceError> {
         budget.check()?;
-        let (operation, location) = self.check_operation(entry, Some(&key), operation, meta)?;
+        let (operation, position) = self.check_operation(entry, Some(&key), operation, meta)?;
         if let Some((range, within)) = range
-            && !within.contains(&location.position)
+            && !within.contains(&position)
         {
             return Err(named(entry, ClusterError::NoRange(*range)));
         }
-        budget.take(result(self.apply_one(entry, location, operation, meta).await?))
-    }
-
-    /// One page of items in the order of their hashed keys, range after range.
-    pub(crate) async fn list_items(
-        &self,
-        entry: &ResolvedContainer,
-        list: ListItems,
-        meta: &mut ResponseMeta,
-    ) -> Result<Feed<Position>, ServiceError> {
-        let ListItems { scope, session, mut after, items_max } = list;
-        let (scope, session) = (&scope, session.as_ref());
-        let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        let within = self.scope_range(entry, scope)?;
-        let prefix = scope_prefix(entry, scope);
-        let mut bodies: Vec<Bytes> = Vec::new();
-        let mut bytes_left = self.limits.response_bytes_max;
-        loop {
-            let start = after.as_ref().map_or(&within.min, |position| &position.epk);
-            if *start >= within.max {
-                after = None;
-                break;
-            }
-            let partition = entry.route(start)?;
-            let guard = match AdmissionGuard::admit(&partition, meta) {
-                // What was read so far is a page as well.
-                Err(ClusterError::Throttled { .. }) if !bodies.is_empty() => break,
-                guard => guard?,
-            };
-            let room = (items_max - bodies.len(), bytes_left);
-            let asked = (&within, prefix.as_ref());
-            let (container, after_last) = (&entry.container, after.as_ref());
-            let listed = self.cluster.list_at(container, partition, asked, after_last, room);
-            let page = meta.served(listed.await?);
-            for work in page_work(&page) {
-                meta.worked(&work);
-            }
-            guard.pay(None, meta);
-            check_session(entry, session, meta)?;
-            for item in page.items {
-                bytes_left = bytes_left.saturating_sub(item.text.len() as u64);
-                bodies.push(item.text);
-            }
-            // A partition that stops at an item has scanned enough of them, though all may
-            // have expired: another request continues.
-            let stopped = page.rest.as_ref().is_some_and(|rest| !rest.id.is_empty());
-            after = page.rest;
-            // A partition returns at least one item, so there must be memory for it.
-            let full =
-                bodies.len() >= items_max || bytes_left < self.limits.item_bytes_max + OWN_BYTES;
-            if (full && !bodies.is_empty()) || stopped || after.is_none() {
-                break;
-            }
-        }
-        Ok(Feed { owner_rid: entry.rid.to_string(), bodies, rest: after })
+        budget.take(result(self.apply_one(entry, position, operation, meta).await?))
     }
 
     /// The part of the ring that a list covers.
@@ -441,11 +364,11 @@ impl Service {
     async fn apply_one(
         &self,
         entry: &ResolvedContainer,
-        location: Location,
+        position: Epk,
         operation: Operation,
         meta: &mut ResponseMeta,
     ) -> Result<Effect, ServiceError> {
-        let command = Command { location, operations: vec![operation] };
+        let command = Command { position, operations: vec![operation] };
         let outcome = self.apply(entry, command, meta).await?;
         let effect = outcome.effects.into_iter().next();
         effect.ok_or_else(|| ServiceError::internal("a command of one operation has one effect"))
@@ -458,7 +381,7 @@ impl Service {
         command: Command,
         meta: &mut ResponseMeta,
     ) -> Result<Outcome, ClusterError> {
-        let position = command.location.position.clone();
+        let position = command.position.clone();
         let partition = entry.route(&position)?;
         let guard = AdmissionGuard::admit(&partition, meta)?;
         let done = match self.cluster.apply_at(&entry.container, partition, command).await {
@@ -475,14 +398,14 @@ impl Service {
         done
     }
 
-    /// Checks bodies and keys, and determines the location of the operation.
+    /// Checks bodies and keys, and determines the position of the operation.
     fn check_operation(
         &self,
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
         meta: &mut ResponseMeta,
-    ) -> Result<(Operation, Location), ServiceError> {
+    ) -> Result<(Operation, Epk), ServiceError> {
         let attempt = if operation.facts().writes { Work::RefusedWrite } else { Work::Probe };
         meta.paid_if_refused(self.parse_operation(entry, key, operation), attempt)
     }
@@ -492,7 +415,7 @@ impl Service {
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         operation: ItemOperation,
-    ) -> Result<(Operation, Location), ServiceError> {
+    ) -> Result<(Operation, Epk), ServiceError> {
         let parse = |body: Bytes| Document::parse(body, &self.limits);
         let checked = match operation {
             ItemOperation::Create { body } => Operation::Create { document: parse(body)? },
@@ -510,8 +433,8 @@ impl Service {
             }
             ItemOperation::Unreadable { why } => return Err(ServiceError::invalid(why)),
         };
-        let location = self.locate(entry, key, document_of(&checked))?;
-        Ok((checked, location))
+        let position = self.locate(entry, key, document_of(&checked))?;
+        Ok((checked, position))
     }
 
     /// The key is given, or in the document, or both and equal.
@@ -520,7 +443,7 @@ impl Service {
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,
         document: Option<&Document>,
-    ) -> Result<Location, ServiceError> {
+    ) -> Result<Epk, ServiceError> {
         let definition = entry.key_definition();
         let extracted = document.map(|document| definition.extract(document.json())).transpose()?;
         match (key.map(|key| definition.meant(key)), &extracted) {
@@ -597,12 +520,6 @@ pub(crate) fn named(entry: &ResolvedContainer, error: ClusterError) -> ServiceEr
     error
 }
 
-/// A page costs as much as reading its items one by one; an empty one is one probe.
-fn page_work(page: &ItemPage) -> impl Iterator<Item = Work> {
-    let looked = page.items.is_empty().then_some(Work::Probe);
-    page.items.iter().map(|item| Work::Read { bytes: item.own_bytes() }).chain(looked)
-}
-
 /// Each operation of a bulk request may return an item: what exceeds the limit is refused,
 /// and clients ask for it again. What reads return is always in the answer, what writes
 /// return is not; and a completed write has to be reported as completed.
@@ -634,7 +551,7 @@ impl ResponseBudget {
 
     /// Operations are in flight at once, so what one read may no longer fit.
     fn take(&self, done: ItemResult) -> Result<ItemResult, ServiceError> {
-        let bytes = done.body.as_ref().map_or(0, Bytes::len);
+        let bytes = done.text.as_ref().map_or(0, Bytes::len);
         if done.kind != EffectKind::Read {
             self.written.fetch_add(bytes, Ordering::Relaxed);
             return Ok(done);
@@ -655,5 +572,5 @@ impl ResponseBudget {
 
 fn result(effect: Effect) -> ItemResult {
     let charge = account::charge(&effect.work);
-    ItemResult { kind: effect.kind, etag: effect.etag, body: effect.text, charge }
+    ItemResult { kind: effect.kind, stamp: effect.stamp, text: effect.text, charge }
 }

@@ -65,5 +65,5 @@ pub use cluster::{
 pub use items::queries::advice_on;
 pub use model::partition_key::PartitionKey;
 pub use model::throughput::Throughput;
-pub use partition::{Approach, EffectKind, EtagMatch, Position};
+pub use partition::{Approach, EffectKind, EtagMatch};
 pub use query::{Advice, Features, Impact, IndexSpec, IndexUse, QueryInfo, RingRange, syntax};

@@ -1,5 +1,7 @@
 //! Requests, independent of any protocol.
 
+use std::sync::Arc;
+
 use bytes::Bytes;
 use cluster::{Caller, Cursor, PartitionId, SortValue};
 use model::epk::EpkRange;
@@ -8,8 +10,9 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Ordinal, Timestamp};
 use model::session::SessionToken;
+use model::system_properties::SystemProperties;
 use model::throughput::Throughput;
-use partition::{Approach, EtagMatch, Position};
+use partition::{Approach, EtagMatch};
 use query::Features;
 use query::syntax::Select;
 
@@ -167,14 +170,16 @@ pub struct Bulk {
     pub pace: BulkPace,
 }
 
-/// Items in the order of their hashed keys.
+/// Items in the order of creation, partition after partition.
 #[derive(Clone, Debug)]
 pub struct ListItems {
     pub scope: Scope,
     /// What the client has seen already: an answer may not be older.
     pub session: Option<SessionToken>,
-    pub after: Option<Position>,
+    pub after: Option<Cursor>,
     pub items_max: usize,
+    /// The system properties that items are shown with.
+    pub system: Option<Arc<SystemProperties>>,
 }
 
 /// Asks for the plan of a query, for a client that asks each partition itself.
@@ -318,8 +323,12 @@ pub struct ItemQuery {
     pub resume: Option<ResumeFilter>,
     pub items_max: usize,
     pub approach: Approach,
+    /// The system properties that items are shown with.
+    pub system: Option<Arc<SystemProperties>>,
     /// Whether the client wants timings.
     pub is_timed: bool,
+    /// Whether the client wants to know which indexes the query uses.
+    pub names_indexes: bool,
 }
 
 /// Where a client resumes an ordered query of which it has rows already, perhaps of other

@@ -5,8 +5,9 @@ use cluster::{Cursor, PartitionId, QueryReport};
 use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
-use model::position::{Lsn, Timestamp};
+use model::position::Lsn;
 use model::rid::ContainerRid;
+use model::system_properties::ItemStamp;
 use partition::EffectKind;
 use query::{QueryInfo, RingRange};
 
@@ -97,9 +98,10 @@ pub struct ChangeFeed {
 /// The latest version of an item, and its position in the order of changes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Change {
+    /// Without system properties.
     pub text: Bytes,
+    pub stamp: ItemStamp,
     pub lsn: Lsn,
-    pub ts: Timestamp,
 }
 
 /// A page of the rows of a query, each as JSON text, and where to continue.
@@ -136,9 +138,19 @@ pub struct Ranges {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ItemResult {
     pub kind: EffectKind,
-    pub etag: Option<Etag>,
-    pub body: Option<Bytes>,
+    /// What the database knows of the item's present version; none after a delete.
+    pub stamp: Option<ItemStamp>,
+    /// The item without system properties; none after a delete or when it was not modified.
+    pub text: Option<Bytes>,
     pub charge: Charge,
+}
+
+impl ItemResult {
+    /// The etag of the item's present version.
+    #[must_use]
+    pub fn etag(&self) -> Option<&Etag> {
+        self.stamp.as_ref().map(|stamp| &stamp.etag)
+    }
 }
 
 /// One operation of a bulk request, and its share of the charge.

@@ -1,6 +1,6 @@
 //! Key ranges and the chunks that a scan is cut into.
 
-use bytes::{BufMut, Bytes, BytesMut};
+use bytes::Bytes;
 
 use crate::{RESERVED_PREFIX, StorageError, VerifyReport, View};
 
@@ -59,21 +59,22 @@ impl KeyRange {
 fn after_prefix(prefix: &[u8]) -> Option<Bytes> {
     let (last, rest) = prefix.split_last()?;
     match last.checked_add(1) {
-        Some(next) => {
-            let mut end = BytesMut::from(rest);
-            end.put_u8(next);
-            Some(end.freeze())
-        }
+        Some(next) => Some(extended(rest, next)),
         None => after_prefix(rest),
     }
 }
 
 /// The smallest key greater than `key`.
 fn successor(key: &[u8]) -> Bytes {
-    let mut next = BytesMut::with_capacity(key.len() + 1);
-    next.put_slice(key);
-    next.put_u8(0);
-    next.freeze()
+    extended(key, 0)
+}
+
+/// A key with a byte at its end, in one allocation.
+fn extended(key: &[u8], byte: u8) -> Bytes {
+    let mut longer = Vec::with_capacity(key.len() + 1);
+    longer.extend_from_slice(key);
+    longer.push(byte);
+    longer.into()
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -90,6 +91,9 @@ pub struct ScanLimit {
     pub rows: usize,
     pub bytes: usize,
 }
+
+/// Rows that a chunk has room for at first. Most chunks have few.
+const ROWS_AT_ONCE: usize = 16;
 
 impl ScanLimit {
     /// Enough to make the cost of a chunk negligible, few enough to stay well below a 2 ms
@@ -131,7 +135,8 @@ impl Chunk {
         direction: Direction,
         limit: ScanLimit,
     ) -> Result<Chunk, StorageError> {
-        let mut chunk = Chunk::default();
+        let rows_max = limit.rows.min(ROWS_AT_ONCE);
+        let mut chunk = Chunk { rows: Vec::with_capacity(rows_max), ..Chunk::default() };
         let mut bytes = 0;
         for row in rows {
             let (key, value) = row?;

@@ -192,12 +192,13 @@ struct Outcome {
 impl Outcome {
     fn done(call: &Call<'_>, result: ItemResult, minimal: bool) -> Outcome {
         let wrote = matches!(result.kind, EffectKind::Created | EffectKind::Replaced);
-        let body = result.body.filter(|_| !(minimal && wrote));
+        let text = result.text.filter(|_| !(minimal && wrote));
+        let body = text.zip(result.stamp.as_ref());
         Outcome {
             status: status_of(result.kind),
             charge: result.charge,
-            etag: result.etag,
-            body: body.map(|body| shown(call, body)),
+            body: body.map(|(text, stamp)| shown(call, text, stamp)),
+            etag: result.stamp.map(|stamp| stamp.etag),
             error: None,
         }
     }

@@ -18,7 +18,7 @@ use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
-use crate::system_properties::all_shown;
+use crate::system_properties::{all_shown, with};
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -118,25 +118,31 @@ fn before_all(text: &str) -> Option<Timestamp> {
 
 /// An item inside an envelope with what is known of its change.
 fn enveloped(change: &Change) -> Bytes {
-    let (lsn, secs) = (change.lsn, change.ts.secs());
-    let metadata = format!(",\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}");
-    [b"{\"current\":", change.text.as_ref(), metadata.as_bytes()].concat().into()
+    let (lsn, secs) = (change.lsn, change.stamp.ts.secs());
+    let current = with(text(change), &change.stamp);
+    format!("{{\"current\":{current},\"metadata\":{{\"lsn\":{lsn},\"crts\":{secs}}}}}").into()
 }
 
 /// An item as a change: with the position of its commit. Programs that copy changes into
 /// another container store such a position, too, which is not that of the copy.
 fn with_lsn(change: &Change) -> Bytes {
-    let json = Raw::trusted(std::str::from_utf8(&change.text).unwrap_or_default());
-    let mut text = match json.get(POSITION) {
-        Some(_) => without_position(json),
-        None => json.text().strip_suffix('}').unwrap_or_default().to_owned(),
+    let json = Raw::trusted(text(change));
+    let own = match json.get(POSITION) {
+        Some(_) => Cow::Owned(without_position(json)),
+        None => Cow::Borrowed(json.text()),
     };
     // The system properties come before it.
+    let mut text = with(&own, &change.stamp);
+    text.truncate(text.len().saturating_sub(1));
     text.push_str(&format!(",\"{POSITION}\":{}}}", change.lsn));
     text.into()
 }
 
-/// The text of an object up to its last brace, without a stored position.
+fn text(change: &Change) -> &str {
+    std::str::from_utf8(&change.text).expect("items are UTF-8")
+}
+
+/// The text of an object without a stored position.
 fn without_position(object: Raw<'_>) -> String {
     let mut text = String::with_capacity(object.text().len());
     for (name, value) in object.members().filter(|(name, _)| name != POSITION) {
@@ -145,5 +151,6 @@ fn without_position(object: Raw<'_>) -> String {
         text.push(':');
         text.push_str(value.text());
     }
+    text.push('}');
     text
 }

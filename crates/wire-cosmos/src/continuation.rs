@@ -2,16 +2,15 @@
 //!
 //! Names and ids may be anything, headers may not: both are encoded in hexadecimal, which
 //! also keeps tokens of ordinary names far below the kilobyte that some clients allow.
-//! Queries have cursors, which are bytes already: they are encoded in base 64. They begin
+//! Queries and lists of items have cursors, which are bytes already: they are encoded in base 64. They begin
 //! with a number that no text begins with, so that no client takes one for a token of its
 //! own.
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use model::epk::Epk;
 use model::hex::{self, Lower};
 use model::rid::ItemRid;
-use service::{Cursor, Position, ResourceRest};
+use service::{Cursor, ResourceRest};
 
 use crate::error::WireError;
 
@@ -30,11 +29,6 @@ pub(crate) fn token(rest: &ResourceRest) -> String {
     }
 }
 
-/// The token of a position in a feed of items.
-pub(crate) fn position_token(position: &Position) -> String {
-    format!("{}:{}", position.epk, hex(&position.id))
-}
-
 pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
     unhex(token).filter(|name| !name.is_empty()).ok_or_else(malformed)
 }
@@ -47,13 +41,6 @@ pub(crate) fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
     }
 }
 
-pub(crate) fn parse_position(token: &str) -> Result<Position, WireError> {
-    let parsed = token
-        .split_once(':')
-        .and_then(|(epk, id)| Some(Position { epk: Epk::from_hex(epk).ok()?, id: unhex(id)? }));
-    parsed.ok_or_else(malformed)
-}
-
 /// The token of a position between the rows of a query. One that went to all partitions has
 /// the form of the service's gateway, which says what its token covers: everything.
 pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
@@ -61,7 +48,7 @@ pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
     if is_across { format!("{ACROSS_BEGINS}{token}{ACROSS_ENDS}") } else { token }
 }
 
-/// Where a query continues. A token that the service itself made refers to a container that
+/// Where a query, or a list of items, continues. A token that the service itself made refers to a container that
 /// does not exist here; as the service does with tokens of other containers, the query
 /// starts from the beginning.
 pub(crate) fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
@@ -108,22 +95,18 @@ mod tests {
 
     proptest! {
         #[test]
-        fn tokens_lead_back(name in ".+", id in ".*", rows: u64) {
+        fn tokens_lead_back(name in ".+", rows: u64) {
             let token = token(&ResourceRest::AfterName(name.clone()));
             prop_assert_eq!(&parse_name(&token).unwrap(), &name);
             prop_assert_eq!(parse_resource(&token).unwrap(), ResourceRest::AfterName(name));
             let rows = ResourceRest::AfterRows(rows);
             prop_assert_eq!(parse_resource(&super::token(&rows)).unwrap(), rows);
-            let position = Position { epk: Epk::from_hex("05C1").unwrap(), id };
-            let token = position_token(&position);
-            prop_assert_eq!(parse_position(&token).unwrap(), position);
         }
 
         #[test]
         fn any_text_is_a_token_or_refused(text in ".*") {
             let _ = parse_name(&text);
             let _ = parse_resource(&text);
-            let _ = parse_position(&text);
             let _ = parse_cursor(&text);
         }
     }

@@ -19,7 +19,7 @@ use crate::headers::{
 };
 use crate::query::{self, is_query};
 use crate::reply::{Answer, envelope, status_of};
-use crate::system_properties::{all_shown, shown};
+use crate::system_properties::{self, all_shown, shown};
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -93,14 +93,16 @@ fn refuse_triggers(call: &Call<'_>) -> Result<(), WireError> {
 }
 
 async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    let after = call.headers.text(CONTINUATION).map(continuation::parse_position).transpose()?;
+    let after = call.headers.text(CONTINUATION).map(continuation::parse_cursor).transpose()?;
+    let after = after.flatten();
     let scope = scope(call)?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let session = call.headers.session()?;
-    let list = ListItems { scope, session, after, items_max };
+    let system = Some(system_properties::of_items());
+    let list = ListItems { scope, session, after, items_max, system };
     let response = call.container(container, list).await?;
     let Feed { owner_rid, bodies, rest } = response.reply;
-    let rest = rest.as_ref().map(continuation::position_token);
+    let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, false));
     let bodies = all_shown(call, bodies);
     let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
     answer.set("x-ms-item-count", &bodies.len().to_string());
@@ -137,11 +139,11 @@ fn epk_range(call: &Call<'_>) -> Result<EpkRange, WireError> {
 }
 
 fn one(call: &Call<'_>, response: Response<ItemResult>) -> Answer {
-    let ItemResult { kind, etag, body, .. } = response.reply;
+    let ItemResult { kind, stamp, text, .. } = response.reply;
     let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
-    let body = body.filter(|_| !(wrote && call.headers.wants_minimal()));
-    let body = body.map(|body| shown(call, body));
+    let text = text.filter(|_| !(wrote && call.headers.wants_minimal()));
+    let body = text.zip(stamp.as_ref()).map(|(text, stamp)| shown(call, text, stamp));
     Answer::json(status_of(kind), body.unwrap_or_default())
-        .with_etag(etag.as_ref())
+        .with_etag(stamp.as_ref().map(|stamp| &stamp.etag))
         .with_meta(&response.meta)
 }

@@ -27,7 +27,7 @@ use crate::headers::{
 };
 use crate::items::scope;
 use crate::reply::{Answer, envelope};
-use crate::system_properties::all_shown;
+use crate::system_properties::{self, all_shown};
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
@@ -131,7 +131,9 @@ fn item_query(call: &Call<'_>) -> Result<ItemQuery, WireError> {
         resume: resume::filter(&body)?,
         items_max: call.headers.items_max(PAGE_ROWS)?,
         approach: approach(call)?,
+        system: Some(system_properties::of_items()),
         is_timed: call.headers.flag(POPULATE_METRICS),
+        names_indexes: names_indexes(call),
     })
 }
 
@@ -162,6 +164,11 @@ fn approach(call: &Call<'_>) -> Result<Approach, WireError> {
         Some("scan") => Ok(Approach::Scan),
         Some(_) => Err(call.headers.invalid(APPROACH)),
     }
+}
+
+/// Whether the client asked which indexes the query uses, in either form.
+fn names_indexes(call: &Call<'_>) -> bool {
+    call.headers.flag(POPULATE_INDEX_METRICS) || call.headers.flag(POPULATE_INDEX_METRICS_V2)
 }
 
 fn page(owner_rid: &str, rows: &[Bytes]) -> Answer {

@@ -1,21 +1,50 @@
-//! `x-ms-exclude-system-properties`: removes from answers what the database has added to
-//! items, wherever an item is in them: alone, in a feed or in the output of a query. An
-//! object with all of the properties is an item; one that a query selected by its name
-//! stays.
+//! The system properties of an item, as clients of this protocol see them.
+//!
+//! `x-ms-exclude-system-properties` leaves them out, wherever an item is in an answer: alone,
+//! in a feed or in the output of a query. An object with all of them is an item; one that a
+//! query selected by its name stays.
 
 use std::borrow::Cow;
+use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use model::json::{JsonKind, Raw, write_string};
+use model::system_properties::{
+    ItemStamp, SYSTEM_PROPERTIES, SystemProperties, SystemProperty, SystemValue,
+};
 
 use crate::gateway::Call;
 
 const EXCLUDE: &str = "x-ms-exclude-system-properties";
-const NAMES: [&str; 5] = ["_rid", "_self", "_etag", "_attachments", "_ts"];
+
+static ITEM: LazyLock<Arc<SystemProperties>> = LazyLock::new(|| {
+    let named = |name: &str, value| SystemProperty { name: name.to_owned(), value };
+    let segments = ["dbs", "colls", "docs"].map(str::to_owned);
+    Arc::new(SystemProperties::new(vec![
+        named("_rid", SystemValue::Rid),
+        named("_self", SystemValue::Link { segments }),
+        named("_etag", SystemValue::Etag),
+        named("_attachments", SystemValue::Text("attachments/".to_owned())),
+        named("_ts", SystemValue::Seconds),
+    ]))
+});
+
+/// Those that items are shown with.
+pub(crate) fn of_items() -> Arc<SystemProperties> {
+    Arc::clone(&ITEM)
+}
+
+/// The text of an item with them.
+pub(crate) fn with(text: &str, stamp: &ItemStamp) -> String {
+    ITEM.shown(text, stamp)
+}
 
 /// An item as the client wants to see it.
-pub(crate) fn shown(call: &Call<'_>, body: Bytes) -> Bytes {
-    if call.headers.flag(EXCLUDE) { without(body) } else { body }
+pub(crate) fn shown(call: &Call<'_>, text: Bytes, stamp: &ItemStamp) -> Bytes {
+    if call.headers.flag(EXCLUDE) {
+        return text;
+    }
+    with(std::str::from_utf8(&text).expect("items are UTF-8"), stamp).into()
 }
 
 /// Items, or rows, as the client wants to see them.
@@ -35,8 +64,9 @@ fn without(body: Bytes) -> Bytes {
 
 fn write(value: Raw<'_>, out: &mut String) {
     match value.kind() {
-        JsonKind::Object if NAMES.iter().all(|name| value.get(name).is_some()) => {
-            let own = value.members().filter(|(name, _)| !NAMES.contains(&name.as_ref()));
+        JsonKind::Object if SYSTEM_PROPERTIES.iter().all(|name| value.get(name).is_some()) => {
+            let is_own = |name: &str| !SYSTEM_PROPERTIES.contains(&name);
+            let own = value.members().filter(|(name, _)| is_own(name));
             // What is inside belongs to the client, even if it is a copy of an item.
             write_object(own, out, |value, out| out.push_str(value.text()));
         }

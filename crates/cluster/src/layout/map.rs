@@ -10,14 +10,14 @@ use std::ops::Range;
 
 use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKeyDefinition;
-use model::position::Lsn;
+use model::position::{Lsn, Ordinal};
 use partition::{Bucket, BucketNumber, Move};
 
 pub use change::{FinalPosition, LayoutError};
 pub use share::{Division, DivisionError};
 
-/// Ordinals in one block. Large enough that a block is rarely asked for, small enough
-/// that there are 65,536 blocks.
+/// Ordinals in one block. Large enough that a block is rarely asked for; there are 2^36
+/// blocks.
 const BLOCK_ORDINALS: u64 = 1 << 24;
 
 /// Clients take the ordinal zero for "none".
@@ -30,8 +30,8 @@ const FIRST_LSN: Lsn = Lsn::from_u64(1);
 /// The change that every layout begins with.
 const FIRST_CHANGE: u64 = 1;
 
-/// Numbers that there are for ordinals: 40 bits of each.
-const NUMBERS_MAX: u64 = 1 << 40;
+/// The end of all ordinals.
+const NUMBERS_MAX: u64 = Ordinal::MAX + 1;
 
 /// Id of a physical partition: what clients see as the partition key range id.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]

@@ -157,7 +157,7 @@ impl Cluster {
 
 /// A map that was written.
 fn stored(map: ContainerMap, effect: Option<&Effect>) -> Result<StoredMap, ClusterError> {
-    let written = effect.and_then(|effect| Some((effect.lsn, effect.etag.clone()?)));
+    let written = effect.and_then(|effect| Some((effect.lsn, effect.etag()?.clone())));
     let (lsn, etag) = written.ok_or(ClusterError::Internal)?;
     Ok(StoredMap { map, version: MapVersion::new(lsn, etag) })
 }

@@ -7,7 +7,7 @@
 
 use model::epk::{Epk, EpkRange};
 use model::varint::{bytes, number, put_bytes, put_number, take};
-use partition::{Given, MARKS_MAX, Point, ScanOrder};
+use partition::{Given, MARKS_MAX, Point};
 
 /// The position between two pages of a query.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -28,7 +28,7 @@ pub(crate) enum ResumePoint {
     Recount,
     /// The ring before this position is done, the rest is not begun.
     FromEpk(Epk),
-    AfterEntry(AfterEntry),
+    AfterItem(AfterItem),
     AfterRow(AfterRow),
 }
 
@@ -41,25 +41,15 @@ pub(crate) struct AfterRow {
     pub(crate) point: Point,
 }
 
-/// A position on the access path.
+/// A position among the items of a partition, in the order of creation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct AfterEntry {
-    /// The part of the ring that was being scanned. What comes before it is done, what
-    /// comes after it is not begun.
+pub(crate) struct AfterItem {
+    /// What the query asked of the partition when it came to it: by now the partition may
+    /// have been split or merged. What comes before that on the ring is done, what comes
+    /// after it is not begun.
     pub(crate) group: EpkRange,
-    /// The scan order of the position. The next page keeps it, whatever the planner would
-    /// choose by then.
-    pub(crate) order: ScanOrder,
-    pub(crate) position: RowPosition,
-}
-
-/// A position among the items of a scan group: a key without what names its bucket.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct RowPosition {
-    pub(crate) key: Vec<u8>,
-    /// Whether the key is truncated.
-    pub(crate) cut: bool,
-    /// Number of rows of this key that were returned. `None` if the key is done.
+    pub(crate) ordinal: u64,
+    /// Number of rows of this item that were returned. `None` if it is done.
     pub(crate) rows: Option<u32>,
 }
 
@@ -72,53 +62,18 @@ pub enum CursorError {
     OtherQuery,
 }
 
-/// Bytes of a key that a cursor keeps; see [`partition::SORT_KEY_BYTES_MAX`].
-pub(crate) const KEY_BYTES_MAX: usize = partition::POSITION_BYTES_MAX;
-
 /// Bytes of a position of the ring that an outline keeps: all bytes of hashes.
 const OUTLINE_BYTES_MAX: usize = 48;
 
 const VERSION: u8 = 1;
 const AGAIN: u8 = 0;
-const BEHIND: u8 = 1;
-const CUT: u8 = 2;
-const MORE_ROWS: u8 = 4;
-/// Two bits for the scan order.
-const WAYS: u8 = 24;
+const AFTER: u8 = 1;
+const MORE_ROWS: u8 = 2;
 const FROM: u8 = 64;
 /// A position in the order, and whether rows that begin like it are done: all or some.
 const PAST: u8 = 128;
 const ALL_DONE: u8 = 1;
 const SOME_DONE: u8 = 2;
-const ORDERS: [ScanOrder; 3] = [ScanOrder::Items, ScanOrder::Ordinals, ScanOrder::Entries];
-
-fn order_flags(order: ScanOrder) -> u8 {
-    match order {
-        ScanOrder::Items => 0,
-        ScanOrder::Ordinals => 8,
-        ScanOrder::Entries => 16,
-    }
-}
-
-impl RowPosition {
-    /// The position after all rows of that key.
-    pub(crate) fn of(key: &[u8]) -> RowPosition {
-        match key.get(..KEY_BYTES_MAX) {
-            Some(kept) if kept.len() < key.len() => RowPosition::cut(kept),
-            Some(_) | None => RowPosition { key: key.to_vec(), ..RowPosition::default() },
-        }
-    }
-
-    /// The position of all keys with that prefix.
-    pub(crate) fn cut(beginning: &[u8]) -> RowPosition {
-        RowPosition { key: beginning.to_vec(), cut: true, ..RowPosition::default() }
-    }
-
-    /// Whether a key is the one at this position, as far as it is known.
-    pub(crate) fn is_at(&self, key: &[u8]) -> bool {
-        if self.cut { key.starts_with(&self.key) } else { key == self.key }
-    }
-}
 
 impl AfterRow {
     pub(crate) fn new(scope: &EpkRange, point: Point) -> AfterRow {
@@ -158,15 +113,13 @@ impl Cursor {
                 out.push(FROM);
                 put_bytes(&mut out, position.as_bytes());
             }
-            ResumePoint::AfterEntry(AfterEntry { group, order, position }) => {
-                let cut = if position.cut { CUT } else { 0 };
-                let rows = if position.rows.is_some() { MORE_ROWS } else { 0 };
-                out.push(BEHIND | cut | rows | order_flags(*order));
+            ResumePoint::AfterItem(AfterItem { group, ordinal, rows }) => {
+                out.push(AFTER | if rows.is_some() { MORE_ROWS } else { 0 });
                 put_bytes(&mut out, group.min.as_bytes());
                 put_bytes(&mut out, group.max.as_bytes());
-                put_bytes(&mut out, &position.key);
-                if let Some(rows) = position.rows {
-                    put_number(&mut out, u64::from(rows));
+                put_number(&mut out, *ordinal);
+                if let Some(rows) = rows {
+                    put_number(&mut out, u64::from(*rows));
                 }
             }
             ResumePoint::AfterRow(past) => put_past(&mut out, past),
@@ -180,8 +133,15 @@ impl Cursor {
         match &self.resume {
             ResumePoint::Recount | ResumePoint::AfterRow(_) => None,
             ResumePoint::FromEpk(position) => Some(position),
-            ResumePoint::AfterEntry(after) => Some(&after.group.min),
+            ResumePoint::AfterItem(after) => Some(&after.group.min),
         }
+    }
+
+    /// Whether the next page continues where it is in a partition, rather than with the next
+    /// one.
+    #[must_use]
+    pub fn is_inside_a_partition(&self) -> bool {
+        !matches!(self.resume, ResumePoint::FromEpk(_))
     }
 
     pub fn from_bytes(bytes: &[u8]) -> Result<Cursor, CursorError> {
@@ -202,15 +162,13 @@ fn parse(mut input: &[u8]) -> Option<Cursor> {
         FROM => {
             ResumePoint::FromEpk(epk(input).filter(|position| EpkRange::full().contains(position))?)
         }
-        flags if flags & !(CUT | MORE_ROWS | WAYS) == BEHIND => {
-            let (group, key) = (ring_part(input)?, bytes(input)?.to_vec());
+        flags if flags & !MORE_ROWS == AFTER => {
+            let (group, ordinal) = (ring_part(input)?, number(input)?);
             let rows = match flags & MORE_ROWS {
                 0 => None,
                 _ => Some(u32::try_from(number(input)?).ok()?),
             };
-            let order = *ORDERS.iter().find(|order| order_flags(**order) == flags & WAYS)?;
-            let position = RowPosition { key, cut: flags & CUT != 0, rows };
-            ResumePoint::AfterEntry(AfterEntry { group, order, position })
+            ResumePoint::AfterItem(AfterItem { group, ordinal, rows })
         }
         flags if flags & !(ALL_DONE | SOME_DONE) == PAST => {
             let (scope, sort_key) = (ring_part(input)?, bytes(input)?.to_vec());
@@ -267,14 +225,10 @@ mod tests {
     use super::*;
 
     fn cursors() -> impl Strategy<Value = Cursor> {
-        let key = || prop::collection::vec(any::<u8>(), 0..=KEY_BYTES_MAX);
-        let position = (key(), any::<bool>(), any::<Option<u32>>());
-        let position = position.prop_map(|(key, cut, rows)| RowPosition { key, cut, rows });
+        let key = || prop::collection::vec(any::<u8>(), 0..=partition::SORT_KEY_BYTES_MAX);
         let group = EpkRange::new(Epk::from_bytes(&[5, 0, 1]).unwrap(), Epk::max());
-        let order = prop::sample::select(ORDERS.to_vec());
-        let after = (order, position).prop_map(move |(order, position)| {
-            let group = group.clone();
-            ResumePoint::AfterEntry(AfterEntry { group, order, position })
+        let after = (any::<u64>(), any::<Option<u32>>()).prop_map(move |(ordinal, rows)| {
+            ResumePoint::AfterItem(AfterItem { group: group.clone(), ordinal, rows })
         });
         let from = ResumePoint::FromEpk(Epk::from_bytes(&[5, 0, 1]).unwrap());
         let marks = prop::collection::vec(any::<u32>(), 0..=MARKS_MAX);

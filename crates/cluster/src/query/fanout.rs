@@ -141,7 +141,7 @@ pub(super) struct AskedScan<'p> {
     taken: ScanStats,
     times: ScanTimes,
     /// Position of the last step.
-    last: Option<(EpkRange, Bytes, bool)>,
+    last: Option<(Bytes, bool)>,
 }
 
 impl<'p> PartitionScan<'p> {
@@ -153,7 +153,8 @@ impl<'p> PartitionScan<'p> {
         }
     }
 
-    /// The steps of the next `candidates` at most.
+    /// The steps of the next `candidates` at most. The groups of an open scan are not
+    /// repeated in each answer.
     pub(super) fn next_page(&mut self, candidates: u64) -> Result<PartialPage, QueryFailure> {
         match self {
             PartitionScan::Open { scan, slice } => {
@@ -182,10 +183,10 @@ impl<'p> AskedScan<'p> {
         let (query, last) = (&mut self.unit.query, self.last.take());
         let is_first = last.is_none();
         query.budget.candidates = candidates;
-        if let Some((group, position, is_shared)) = last {
+        if let Some((position, is_shared)) = last {
             query.budget.progress = self.progress;
             query.budget.steps = query.budget.steps.saturating_sub(self.evaluated);
-            go_on_after(query, group, &position, is_shared);
+            go_on_after(query, &position, is_shared);
         }
         let mut page = self.fanout.execute(&self.unit)?;
         (self.progress, self.evaluated) = (page.progress, page.evaluated);
@@ -198,8 +199,7 @@ impl<'p> AskedScan<'p> {
         }
         if let Some(step) = page.steps.last() {
             self.taken = step.stats;
-            let group = page.groups.get(step.group).cloned().unwrap_or_else(EpkRange::full);
-            self.last = Some((group, step.position.clone(), step.is_shared));
+            self.last = Some((step.position.clone(), step.is_shared));
         }
         self.times += page.times;
         page.times = self.times;
@@ -208,20 +208,10 @@ impl<'p> AskedScan<'p> {
 }
 
 /// Makes a query continue after the last step of its scan.
-pub(super) fn go_on_after(
-    query: &mut PartitionQuery,
-    group: EpkRange,
-    position: &Bytes,
-    is_shared: bool,
-) {
+pub(super) fn go_on_after(query: &mut PartitionQuery, position: &Bytes, is_shared: bool) {
     let key = position.to_vec();
     let start = if is_shared { ScanStart::AfterPrefix(key) } else { ScanStart::After(key) };
-    if query.along.is_some() {
-        query.starts.push(start);
-    } else {
-        query.current = Some(group);
-        query.starts = vec![start];
-    }
+    query.starts.push(start);
 }
 
 /// The partitions of a page, and the context for querying them.

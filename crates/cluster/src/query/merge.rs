@@ -9,9 +9,9 @@
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
+use std::iter;
 
 use bytes::Bytes;
-use model::epk::EpkRange;
 use model::position::Lsn;
 use partition::{
     OutputRow, PartialPage, Point, ScanEnd, ScanProgress, ScanStats, ScanStep, ScanTimes,
@@ -36,21 +36,39 @@ pub(super) struct PartRow {
 /// The next step of a merge: that of one partition, or of all that have one there.
 #[derive(Debug)]
 pub(super) struct MergedStep {
-    /// The part of the ring that it is in.
-    pub(super) group: EpkRange,
     pub(super) position: Bytes,
     pub(super) is_shared: bool,
     /// Number of steps of one partition that it stands for.
     pub(super) count: u64,
     pub(super) candidates: u64,
-    /// In the order of partitions.
-    pub(super) steps: Vec<(usize, ScanStep)>,
+    /// The partition that came first, and its step.
+    pub(super) first: (usize, ScanStep),
+    /// Those of further partitions, in their order.
+    pub(super) others: Vec<(usize, ScanStep)>,
 }
 
-/// What comes next.
+impl MergedStep {
+    /// The steps of all partitions.
+    pub(super) fn into_steps(self) -> impl Iterator<Item = (usize, ScanStep)> {
+        iter::once(self.first).chain(self.others)
+    }
+
+    /// Number of evaluation steps.
+    pub(super) fn evaluated(&self) -> usize {
+        let others: usize = self.others.iter().map(|(_, step)| step.evaluated).sum();
+        self.first.1.evaluated + others
+    }
+
+    /// Whether it has the one row that it can have.
+    fn has_its_row(&self) -> bool {
+        let has = |(_, step): &(usize, ScanStep)| step.is_one && !step.rows.is_empty();
+        has(&self.first) || self.others.iter().any(has)
+    }
+}
+
+/// Why there is no next step.
 #[derive(Debug)]
-pub(super) enum Next {
-    Step(MergedStep),
+pub(super) enum MergeEnd {
     /// All inputs are exhausted.
     Exhausted,
     /// The time slice of the page is over, or the budget of its only partition is used up.
@@ -74,7 +92,6 @@ pub(super) struct StepMerge<'p> {
 struct Input<'p> {
     unit: &'p Unit,
     scan: PartitionScan<'p>,
-    groups: Vec<EpkRange>,
     ahead: VecDeque<ScanStep>,
     /// Position of the next step, if its items were not loaded yet.
     peeked: Option<StepPosition>,
@@ -118,34 +135,34 @@ impl<'p> StepMerge<'p> {
     }
 
     /// The next step in the order of positions.
-    pub(super) fn next(&mut self) -> Result<Next, QueryFailure> {
+    pub(super) fn next(&mut self) -> Result<Result<MergedStep, MergeEnd>, QueryFailure> {
         for input in &mut self.inputs {
             if !input.is_ready()? {
-                return Ok(Next::Stopped);
+                return Ok(Err(MergeEnd::Stopped));
             }
         }
         let heads = self.inputs.iter().enumerate();
         let heads = heads.filter_map(|(at, input)| Some((at, input.head()?)));
         let backwards = self.backwards;
         let first = heads.min_by(|(_, one), (_, other)| compare(*one, *other, backwards));
-        let Some((first, _)) = first else { return Ok(Next::Exhausted) };
-        let Some(input) = self.inputs.get_mut(first) else { return Ok(Next::Exhausted) };
-        let Some((group, step)) = input.pop()? else { return Ok(Next::Stopped) };
+        let Some((first, _)) = first else { return Ok(Err(MergeEnd::Exhausted)) };
+        let Some(input) = self.inputs.get_mut(first) else { return Ok(Err(MergeEnd::Exhausted)) };
+        let Some(step) = input.pop()? else { return Ok(Err(MergeEnd::Stopped)) };
         let (position, is_shared) = (step.position.clone(), step.is_shared);
         let (count, candidates) = (step.steps, step.candidates);
+        let (others, part) = (Vec::new(), input.unit.part);
+        let first_step = (part, step);
         let mut merged =
-            MergedStep { group, position, is_shared, count, candidates, steps: Vec::new() };
-        merged.steps.push((self.part(first), step));
+            MergedStep { position, is_shared, count, candidates, first: first_step, others };
         if is_shared {
             self.gather(first, &mut merged)?;
         }
-        Ok(Next::Step(merged))
+        Ok(Ok(merged))
     }
 
     /// Adds the steps of other partitions at the same position. Where there can be only one
     /// row, a single scan would have read no further than the partition that has it.
     fn gather(&mut self, first: usize, merged: &mut MergedStep) -> Result<(), QueryFailure> {
-        let has_rows = |(_, step): &(usize, ScanStep)| step.is_one && !step.rows.is_empty();
         for at in (0..self.inputs.len()).filter(|at| *at != first) {
             let Some(input) = self.inputs.get_mut(at) else { continue };
             let is_like = |head: Head<'_>| head.is_shared && *head.position == merged.position;
@@ -153,20 +170,16 @@ impl<'p> StepMerge<'p> {
                 continue;
             }
             let before = input.taken;
-            if let Some((_, step)) = input.pop()? {
-                if merged.steps.iter().any(has_rows) {
+            if let Some(step) = input.pop()? {
+                if merged.has_its_row() {
                     input.spared += items_since(before, step.stats);
                 } else {
                     merged.candidates += step.candidates;
                 }
-                merged.steps.push((input.unit.part, step));
+                merged.others.push((input.unit.part, step));
             }
         }
         Ok(())
-    }
-
-    fn part(&self, at: usize) -> usize {
-        self.inputs.get(at).map_or(0, |input| input.unit.part)
     }
 
     /// Whether there is another step. A single partition has looked ahead when it had
@@ -200,7 +213,6 @@ impl<'p> Input<'p> {
         Input {
             unit,
             scan,
-            groups: Vec::new(),
             ahead: VecDeque::new(),
             peeked: None,
             is_lazy: false,
@@ -240,9 +252,6 @@ impl<'p> Input<'p> {
             return Ok(false);
         };
         self.peeked = scan.position().map_err(|error| slice.failure(error))?;
-        if scan.groups().len() > self.groups.len() {
-            self.groups = scan.groups().to_vec();
-        }
         if is_first || self.peeked.is_none() {
             (self.taken, self.lsn) = (scan.stats(), scan.lsn());
         }
@@ -261,30 +270,30 @@ impl<'p> Input<'p> {
     fn ask(&mut self) -> Result<(), QueryFailure> {
         let page = self.scan.next_page(self.chunk)?;
         self.chunk = self.chunk.saturating_mul(2);
-        let PartialPage { groups, steps, opening, stats, end, times, lsn, progress, .. } = page;
+        let PartialPage { steps, opening, stats, end, times, lsn, progress, .. } = page;
         if self.end.is_none() {
             (self.taken, self.lsn) = (opening, lsn);
         }
         if steps.is_empty() {
             self.taken = stats;
         }
-        (self.groups, self.ahead, self.all) = (groups, steps.into(), stats);
+        (self.ahead, self.all) = (steps.into(), stats);
         (self.times, self.progress, self.end) = (times, progress, Some(end));
         Ok(())
     }
 
     /// The position of the next step.
     fn head(&self) -> Option<Head<'_>> {
-        let (group, position, is_shared) = match (self.ahead.front(), &self.peeked) {
-            (Some(step), _) => (step.group, &step.position, step.is_shared),
-            (None, Some(step)) => (step.group, &step.position, step.is_shared),
+        let (position, is_shared) = match (self.ahead.front(), &self.peeked) {
+            (Some(step), _) => (&step.position, step.is_shared),
+            (None, Some(step)) => (&step.position, step.is_shared),
             (None, None) => return None,
         };
-        Some(Head { group: self.groups.get(group)?, position, is_shared })
+        Some(Head { position, is_shared })
     }
 
     /// Takes the next step. `None` if the time slice ends before it.
-    fn pop(&mut self) -> Result<Option<(EpkRange, ScanStep)>, QueryFailure> {
+    fn pop(&mut self) -> Result<Option<ScanStep>, QueryFailure> {
         if self.peeked.take().is_some() {
             self.ask()?;
         }
@@ -294,10 +303,9 @@ impl<'p> Input<'p> {
                 _ => Ok(None),
             };
         };
-        let Some(group) = self.groups.get(step.group).cloned() else { return Ok(None) };
         let is_end = self.ahead.is_empty() && self.end == Some(ScanEnd::Exhausted);
         self.taken = if is_end { self.all } else { step.stats };
-        Ok(Some((group, step)))
+        Ok(Some(step))
     }
 
     fn stats(&self) -> PartStats {
@@ -316,15 +324,13 @@ fn items_since(before: ScanStats, mut after: ScanStats) -> ScanStats {
 /// The position of the next step of an input.
 #[derive(Clone, Copy)]
 struct Head<'i> {
-    group: &'i EpkRange,
     position: &'i Bytes,
     is_shared: bool,
 }
 
 fn compare(one: Head<'_>, other: Head<'_>, backwards: bool) -> Ordering {
     let positions = one.position.cmp(other.position);
-    let positions = if backwards { positions.reverse() } else { positions };
-    one.group.min.cmp(&other.group.min).then(positions)
+    if backwards { positions.reverse() } else { positions }
 }
 
 /// The first rows of several sorted runs: a k-way merge, done as a stable sort, which

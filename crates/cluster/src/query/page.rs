@@ -3,7 +3,7 @@
 //!
 //! Partitions execute the query (`partition::Snapshot`), the page merges their answers and
 //! takes rows until it is full (`builder.rs`). There are few strategies. Most queries
-//! *stream*: rows come in scan order, or *in order* along an index. Groups, and distinct
+//! *stream*: rows come in the order of creation, or *in order* along an index. Groups, and distinct
 //! rows, come *by value* along an index. Blocking operators, which must see everything
 //! first, compute the result as a *whole*, again for each page.
 
@@ -21,8 +21,8 @@ use std::ops::ControlFlow;
 use std::sync::Arc;
 
 use model::position::Timestamp;
-use partition::{AccessPlan, Point};
-use query::QueryError;
+use partition::{AccessPath, AccessPlan, Approach, Point};
+use query::{IndexUse, QueryError};
 
 use self::builder::PageBuilder;
 use self::execution::Execution;
@@ -53,11 +53,9 @@ pub(super) fn answer(
     let parts = snapshots::take(container, &query.within)?;
     let plan = plan(query, &parts, channel)?;
     let chosen = turn.elapsed();
-    let spec = container.spec();
     let fanout = Fanout::new(&parts, turn, query.bounds.time);
     let strategy = Strategy::of(query, Some(&plan));
-    let at = (now, spec.definition.partition_key());
-    let mut execution = Execution::new(query, &plan, &fanout, at, strategy);
+    let mut execution = Execution::new(query, &plan, &fanout, now, strategy);
     let mut builder = PageBuilder::new(query, parts.len());
     let mut resume = None;
     if !builder.is_last() {
@@ -80,7 +78,7 @@ fn is_own_cursor(query: &PageQuery) -> bool {
     let Some(after) = &query.after else { return true };
     let fits = match &after.resume {
         ResumePoint::AfterRow(row) => row.serves(&query.scope),
-        ResumePoint::AfterEntry(_) => query.bound.order().is_empty(),
+        ResumePoint::AfterItem(_) => query.bound.streams(),
         ResumePoint::FromEpk(_) | ResumePoint::Recount => true,
     };
     fits && after.query == query.fingerprint
@@ -99,17 +97,15 @@ fn narrow(query: &mut PageQuery, container: &Container) -> Option<ResumePoint> {
     scope.beyond.map(ResumePoint::FromEpk)
 }
 
-/// The access path: that of the previous page, if it had one.
 fn plan(
     query: &PageQuery,
     parts: &[PartitionSnapshot],
     channel: Channel,
 ) -> Result<AccessPlan, QueryFailure> {
     let Some(part) = parts.first() else { return Ok(AccessPlan::nothing()) };
-    let resume = query.after_entry().map(|after| (after.order, &*after.position.key));
     let (asked, statistics) =
         ((&*query.bound, query.approach), QueryStatistics::new(parts, query, channel));
-    Ok(part.snapshot.reader().plan(asked, &statistics, resume)??)
+    Ok(part.snapshot.reader().plan(asked, &statistics)??)
 }
 
 /// Where the next page begins, unless this one completes its scope.
@@ -118,7 +114,10 @@ type Filled = Result<Option<ResumePoint>, QueryFailure>;
 /// How a page produces its rows.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Strategy {
+    /// In the order of creation, for queries without an order.
     Stream,
+    /// The same, sorted.
+    Created,
     InOrder,
     Sort,
     /// For groups, and distinct rows, along an index of their values.
@@ -137,6 +136,7 @@ impl Strategy {
         let (bound, is_by_value) = (&query.bound, query.value_order().is_some());
         let is_along = plan.is_some_and(|plan| plan.along.is_some());
         let is_ordered = plan.is_some_and(|plan| plan.ordered);
+        let is_sorted = plan.is_some_and(|plan| !plan.ordered);
         if !bound.reads_documents() || bound.gathers_documents() {
             Strategy::Gather
         } else if is_along && is_by_value {
@@ -147,6 +147,8 @@ impl Strategy {
             Strategy::Distinct
         } else if bound.is_distinct() {
             Strategy::DistinctInOrder
+        } else if bound.order().is_empty() && is_sorted {
+            Strategy::Created
         } else if bound.order().is_empty() {
             Strategy::Stream
         } else if is_ordered {
@@ -166,13 +168,14 @@ impl Strategy {
             }
             // Its cursor is not a position of rows but of the values that they share.
             Strategy::DistinctInOrder => query.resume.iter().collect(),
-            Strategy::Stream | Strategy::Gather => Vec::new(),
+            Strategy::Stream | Strategy::Created | Strategy::Gather => Vec::new(),
         }
     }
 
     fn fill(self, execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
         match self {
             Strategy::Stream => stream::fill(execution, page),
+            Strategy::Created => whole::sort_by_creation(execution, page),
             Strategy::InOrder => ordered::fill(execution, page),
             Strategy::Sort => whole::sort(execution, page),
             Strategy::ByValue => by_value::fill(execution, page),
@@ -181,6 +184,19 @@ impl Strategy {
             Strategy::Aggregate => whole::aggregate(execution, page),
             Strategy::Gather => whole::gather(execution, page),
         }
+    }
+}
+
+/// The indexes that the query uses, and those that it lacks. A forced scan uses none, nor
+/// does a query that no item can match.
+fn index_use(execution: &Execution<'_>) -> IndexUse {
+    let query = execution.query;
+    let is_none = query.approach == Approach::Scan || *execution.plan.access == AccessPath::Nothing;
+    match execution.fanout.parts.first() {
+        Some(part) if query.names_indexes && !is_none => {
+            part.snapshot.reader().index_use(&query.bound)
+        }
+        Some(_) | None => IndexUse::default(),
     }
 }
 
@@ -201,7 +217,7 @@ fn finished(
         row_bytes: page.bytes as u64,
         partitions: served.iter().map(|part| part.range).collect(),
         backwards: execution.query.bound.order().first().is_some_and(|key| key.descending),
-        usage: execution.plan.usage.clone(),
+        usage: index_use(execution),
         ..QueryReport::default()
     };
     let times = execution.times();

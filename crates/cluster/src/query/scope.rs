@@ -21,33 +21,34 @@ pub(super) struct PageScope {
 }
 
 impl PageScope {
-    /// The scope of one partition from a position on. The scan group of the cursor is
-    /// completed first, though it may belong to several partitions by now.
+    /// The scope of one partition from a position on. What a cursor has begun is completed
+    /// first, though it may belong to several partitions by now, or be a part of one.
     pub(super) fn next(
         map: &ContainerMap,
         within: &[EpkRange],
         place: Option<&ResumePoint>,
     ) -> PageScope {
-        let from = match place {
-            Some(ResumePoint::AfterEntry(after)) => Some(after.group.min.clone()),
-            Some(ResumePoint::FromEpk(position)) => first_from(within, position),
+        let scope = match place {
+            Some(ResumePoint::AfterItem(after)) => Some(after.group.clone()),
+            Some(ResumePoint::FromEpk(position)) => partition_from(map, within, position),
             Some(ResumePoint::Recount | ResumePoint::AfterRow(_)) | None => {
-                first_from(within, &Epk::MIN)
+                partition_from(map, within, &Epk::MIN)
             }
         };
-        let Some(from) = from else { return PageScope { within: Vec::new(), beyond: None } };
-        let is_read = |range: &EpkRange| match place {
-            Some(ResumePoint::AfterEntry(after)) => range.overlaps(&after.group),
-            Some(ResumePoint::FromEpk(_) | ResumePoint::Recount | ResumePoint::AfterRow(_))
-            | None => range.contains(&from),
-        };
-        let owners = map.ranges().iter().map(|record| &record.range).filter(|range| is_read(range));
-        let end = owners.map(|range| &range.max).max().cloned().unwrap_or(Epk::max());
-        let beyond = first_from(within, &end);
-        let scope = EpkRange::new(from, end);
+        let Some(scope) = scope else { return PageScope { within: Vec::new(), beyond: None } };
+        let beyond = first_from(within, &scope.max);
         let within = within.iter().filter_map(|asked| asked.intersect(&scope)).collect();
         PageScope { within, beyond }
     }
+}
+
+/// What is left of the partition that has the first position of the query's scope from
+/// another one on.
+fn partition_from(map: &ContainerMap, within: &[EpkRange], position: &Epk) -> Option<EpkRange> {
+    let from = first_from(within, position)?;
+    let owner = map.ranges().iter().map(|record| &record.range).find(|range| range.contains(&from));
+    let end = owner.map_or(Epk::max(), |range| range.max.clone());
+    Some(EpkRange::new(from, end))
 }
 
 /// The first position of the query's scope from another one on.
@@ -59,9 +60,8 @@ fn first_from(within: &[EpkRange], position: &Epk) -> Option<Epk> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::query::cursor::{AfterEntry, RowPosition};
+    use crate::query::cursor::AfterItem;
     use model::partition_key::PartitionKeyDefinition;
-    use partition::ScanOrder;
 
     fn quarters() -> ContainerMap {
         ContainerMap::fresh(&PartitionKeyDefinition::hash(["/pk"]).unwrap(), 4)
@@ -105,8 +105,7 @@ mod tests {
         let map = quarters();
         let [first, second, third, _] = map.ranges() else { panic!("four ranges") };
         let group = EpkRange::new(first.range.min.clone(), second.range.max.clone());
-        let after = AfterEntry { group, order: ScanOrder::Items, position: RowPosition::default() };
-        let place = ResumePoint::AfterEntry(after);
+        let place = ResumePoint::AfterItem(AfterItem { group, ordinal: 7, rows: None });
         let scope = PageScope::next(&map, &[EpkRange::full()], Some(&place));
         let within = EpkRange::new(first.range.min.clone(), second.range.max.clone());
         let beyond = Some(third.range.min.clone());

@@ -1,12 +1,13 @@
 //! Snapshots of the partitions that a query reads, and their statistics for the planner.
 
 use std::cell::OnceCell;
-use std::ops::Range;
 use std::sync::Arc;
 
 use index::{EntryOrder, EntryRange};
 use model::epk::EpkRange;
-use partition::{PartitionError, Snapshot, Statistics, StatisticsQuery, overlapping};
+use partition::{
+    KEYS_MAX, OrdinalSet, PartitionError, Snapshot, Statistics, StatisticsQuery, overlapping,
+};
 
 use super::fanout::Channel;
 use super::{PageQuery, QueryFailure};
@@ -129,12 +130,23 @@ impl Statistics for QueryStatistics<'_> {
         self.most(&StatisticsQuery::Values { range, order, limit: most }, most)
     }
 
+    fn sampled_entries(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError> {
+        self.sum(&StatisticsQuery::SampledEntries { range: range.clone(), limit: most })
+    }
+
+    fn key_members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError> {
+        if self.query.within.len() > KEYS_MAX {
+            return self.items();
+        }
+        self.sum(&StatisticsQuery::KeyMembers { set: set.clone(), limit: most })
+    }
+
     fn rows(&self) -> u64 {
         self.query.rows_wanted()
     }
 
-    fn ordinals(&self) -> &Range<u64> {
-        &self.query.ordinals
+    fn items_max(&self) -> u64 {
+        self.query.bounds.scanned
     }
 
     fn is_narrow(&self) -> bool {
@@ -151,6 +163,13 @@ impl Statistics for QueryStatistics<'_> {
         let positions = self.query.within.iter().filter_map(EpkRange::position).cloned();
         let items = self.sum(&StatisticsQuery::KeyItems { positions: positions.collect() })?;
         Ok(*self.items.get_or_init(|| items))
+    }
+
+    fn scope_items(&self, most: u64) -> Result<u64, PartitionError> {
+        if self.is_narrow() {
+            return self.items();
+        }
+        self.sum(&StatisticsQuery::ScopeItems { limit: most })
     }
 
     fn items_around(&self) -> Result<u64, PartitionError> {

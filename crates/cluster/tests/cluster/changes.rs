@@ -7,7 +7,6 @@ use std::time::Duration;
 
 use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
-use model::json::Value;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
 use partition::{ChangePage, Changes, Command, Document, Item, Operation, PartitionError};
@@ -155,15 +154,15 @@ fn perform(fixture: &mut Fixture, follower: &mut Follower, number: u64, step: St
             let key = format!("key-{key}");
             let operations =
                 names.iter().map(|name| upsert(&name.to_string(), number, &key)).collect();
-            let command = Command { location: common::location(&key), operations };
+            let command = Command { position: common::position(&key), operations };
             block_on(fixture.cluster.apply(&container, command)).unwrap();
         }
         Step::Delete { key, name } => {
             let delete = Operation::Delete { id: id(&name.to_string()), if_match: None };
-            let location = common::location(&format!("key-{key}"));
+            let position = common::position(&format!("key-{key}"));
             // It may not be there, which is fine.
             let _ = block_on(
-                fixture.cluster.apply(&container, Command { location, operations: vec![delete] }),
+                fixture.cluster.apply(&container, Command { position, operations: vec![delete] }),
             );
         }
         Step::Split(at) if ranges.len() < 12 => {
@@ -214,7 +213,7 @@ fn a_follower_keeps_up_while_others_write_and_layouts_change() {
                 for turn in (0..).take_while(|_| !stop.load(Ordering::Relaxed)) {
                     let key = format!("w{writer}-{}", turn % 13);
                     let operations = vec![upsert(&format!("{}", turn % 7), turn, &key)];
-                    let command = Command { location: common::location(&key), operations };
+                    let command = Command { position: common::position(&key), operations };
                     block_on(cluster.apply(container, command)).unwrap();
                 }
             });
@@ -257,7 +256,7 @@ fn a_commit_is_not_cut() {
     let container = fixture.container(1);
     for names in [vec!["a"], vec!["z", "c", "b"], vec!["d"]] {
         let operations = names.iter().map(|name| upsert(name, 1, "key")).collect();
-        let command = Command { location: common::location("key"), operations };
+        let command = Command { position: common::position("key"), operations };
         block_on(fixture.cluster.apply(&container, command)).unwrap();
     }
     let all = changes(&EpkRange::full(), Lsn::ZERO);
@@ -320,13 +319,10 @@ fn a_time_to_begin_with_is_found_in_every_bucket() {
         let key = format!("key-{number}");
         block_on(fixture.cluster.apply(&container, create(&key, &id(&number.to_string()))))
             .unwrap();
-        let epk = common::location(&key).position;
+        let epk = common::position(&key);
         let stored =
             block_on(fixture.cluster.read(&container, (&epk, &id(&number.to_string())), None));
-        let text = stored.unwrap().value.unwrap().text.unwrap();
-        let Value::Object(item) = model::json::parse(&text).unwrap() else { panic!() };
-        let secs = item.get("_ts").and_then(Value::as_number).unwrap().as_i64().unwrap();
-        times.push(u64::try_from(secs).unwrap());
+        times.push(stored.unwrap().value.unwrap().stamp.unwrap().ts.secs());
         clock.advance(Duration::from_millis(700));
     }
     let all = changes(&EpkRange::full(), Lsn::ZERO);
@@ -370,13 +366,13 @@ fn a_part_of_the_ring_has_its_own_changes() {
         let command = create(&format!("key-{}", number % 4), &id(&number.to_string()));
         block_on(fixture.cluster.apply(&container, command)).unwrap();
     }
-    let within = EpkRange::of(common::location("key-1").position);
+    let within = EpkRange::of(common::position("key-1"));
     let page = read(&fixture, Changes { items_max: 5, ..changes(&within, Lsn::ZERO) });
     assert_eq!(numbers(&page), ["1", "5", "9", "13", "17"]);
     let rest = read(&fixture, changes(&within, page.cut.unwrap()));
     assert_eq!((numbers(&rest).len(), rest.cut), (5, None));
     assert!(page.passed + rest.passed <= 30);
-    let nobody = EpkRange::of(common::location("nobody").position);
+    let nobody = EpkRange::of(common::position("nobody"));
     assert!(read(&fixture, changes(&nobody, Lsn::ZERO)).items.is_empty());
 }
 
@@ -402,7 +398,7 @@ fn a_page_that_runs_out_of_time_says_how_far_it_came() {
         block_on(fixture.cluster.apply(&container, command)).unwrap();
     }
     block_on(fixture.cluster.apply(&container, create("mine", &id("mine")))).unwrap();
-    let within = EpkRange::of(common::location("mine").position);
+    let within = EpkRange::of(common::position("mine"));
     let (mut after, mut pages) = (Lsn::ZERO, 0);
     loop {
         let request = changes(&within, after);

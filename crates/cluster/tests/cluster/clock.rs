@@ -5,7 +5,6 @@ use std::time::Duration;
 
 use cluster::{ClusterError, Container, Halve, PartitionId};
 use model::epk::EpkRange;
-use model::json::Value;
 use model::limits::Limits;
 use model::position::{Lsn, Timestamp};
 use partition::{Changes, Command, Operation, PartitionError};
@@ -47,12 +46,10 @@ impl Lab {
 
     /// `_ts` in seconds after the beginning, if the item is there.
     fn ts(&self, name: &str) -> Option<u64> {
-        let epk = common::location("key").position;
+        let epk = common::position("key");
         let read = block_on(self.fixture.cluster.read(&self.container(), (&epk, &id(name)), None));
-        let text = read.unwrap().value.ok()?.text?;
-        let Value::Object(item) = model::json::parse(&text).unwrap() else { panic!() };
-        let secs = item.get("_ts").and_then(Value::as_number).unwrap().as_i64().unwrap();
-        Some(u64::try_from(secs).unwrap() - SimulatedClock::EPOCH.as_unix_seconds())
+        let stamp = read.unwrap().value.ok()?.stamp?;
+        Some(stamp.ts.secs() - SimulatedClock::EPOCH.as_unix_seconds())
     }
 
     fn changed_since(&self, secs: u64) -> Vec<String> {
@@ -103,8 +100,8 @@ fn beyond_the_bound_nothing_is_written_until_the_clock_agrees() {
     assert_eq!(lab.ts("after"), None, "nothing was written");
     assert_eq!(lab.ts("wrong"), Some(TEN_YEARS.as_secs()), "reads go on");
     let remove = Operation::Delete { id: id("wrong"), if_match: None };
-    let location = common::location("key");
-    let command = Command { location, operations: vec![remove] };
+    let position = common::position("key");
+    let command = Command { position, operations: vec![remove] };
     block_on(lab.fixture.cluster.apply(&lab.container(), command)).expect("removing goes on");
     assert!(is_refused(lab.create("after")), "the time stays where it is");
     lab.at(TEN_YEARS - MINUTE);

@@ -5,10 +5,11 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::{Cluster, ClusterReport, Container, ContainerSpec, SystemWrite, TransitionStep};
+use model::epk::Epk;
 use model::json::{self, Value};
 use model::limits::{Growth, Limits};
 use model::name::ItemId;
-use model::partition_key::{Location, PartitionKey, PartitionKeyDefinition};
+use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::ContainerDefinition;
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{Command, ContainerNumber, Document, Operation};
@@ -144,7 +145,7 @@ pub(crate) fn spec(number: u32) -> ContainerSpec {
     }
 }
 
-pub(crate) fn location(key: &str) -> Location {
+pub(crate) fn position(key: &str) -> Epk {
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     definition.locate(&PartitionKey::new([key])).unwrap()
 }
@@ -156,7 +157,7 @@ pub(crate) fn id(text: &str) -> ItemId {
 pub(crate) fn create(key: &str, id: &ItemId) -> Command {
     let body = Bytes::from(format!(r#"{{"id":"{id}","pk":"{key}","n":1}}"#));
     let document = Document::parse(body, &Limits::default()).unwrap();
-    Command { location: location(key), operations: vec![Operation::Create { document }] }
+    Command { position: position(key), operations: vec![Operation::Create { document }] }
 }
 
 pub(crate) fn read_op(name: &str) -> Operation {

@@ -52,8 +52,8 @@ impl Lab {
             let document = Document::parse(body.into(), &Limits::default()).unwrap();
             Operation::Upsert { document, if_match: None }
         });
-        let location = common::location(key);
-        let command = Command { location, operations: operations.collect() };
+        let position = common::position(key);
+        let command = Command { position, operations: operations.collect() };
         block_on(self.cluster().apply(&self.container, command)).map(|_| ())
     }
 

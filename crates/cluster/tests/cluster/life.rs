@@ -115,7 +115,7 @@ impl Life {
         let mut after = self.model.clone();
         let expected: Result<Vec<EffectKind>, ()> =
             operations.iter().map(|operation| predict(&mut after, &key, operation)).collect();
-        let command = Command { location: common::location(&key), operations };
+        let command = Command { position: common::position(&key), operations };
         let answer = block_on(self.fixture.cluster.apply(&self.container(), command));
         match (expected, answer) {
             (Ok(kinds), Ok(answer)) => {
@@ -149,7 +149,7 @@ impl Life {
 
     /// Every answer comes from the range that owns the key, and no key goes back.
     fn saw(&mut self, key: &str, range: PartitionId, lsn: Lsn) {
-        let owner = self.container().map().range_of(&common::location(key).position).unwrap().id;
+        let owner = self.container().map().range_of(&common::position(key)).unwrap().id;
         assert_eq!(range, owner, "step {}", self.turn);
         let before = self.seen.entry(key.to_owned()).or_insert(lsn);
         assert!(lsn >= *before, "step {}: {key} at {lsn} after {before}", self.turn);
@@ -174,10 +174,8 @@ impl Life {
             let (key, name) = (text(item, "pk"), text(item, "id"));
             let number = item.json().get("n").unwrap().text().parse().unwrap();
             assert_eq!(self.model.get(&(key.clone(), name)), Some(&number), "step {}", self.turn);
-            let behind = self
-                .reading
-                .as_ref()
-                .is_none_or(|from| from.epk <= common::location(&key).position);
+            let behind =
+                self.reading.as_ref().is_none_or(|from| from.epk <= common::position(&key));
             assert!(behind, "step {}: a list went back", self.turn);
         }
         self.reading = page.value.rest;
@@ -236,7 +234,7 @@ impl Life {
         }
         assert_eq!(listed, self.model, "step {}", self.turn);
         for (key, name) in self.model.keys() {
-            let epk = common::location(key).position;
+            let epk = common::position(key);
             let read =
                 block_on(self.fixture.cluster.read(&container, (&epk, &id(name)), None)).unwrap();
             assert!(read.value.is_ok(), "step {}", self.turn);

@@ -24,7 +24,6 @@ use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::{self, Value};
 use model::policy::IndexingPolicy;
-use model::rid::ItemRid;
 use partition::{BucketNumber, Command, EffectKind, Operation, PartitionError, Position};
 use runtime::{Runtime, TaskHandle, Tasks, ThreadTasks};
 use storage::local::{self, LocalConfig};
@@ -41,11 +40,11 @@ fn a_command_goes_to_the_range_that_owns_its_key() {
         let mut served = BTreeSet::new();
         for number in 0..200 {
             let key = format!("key-{number}");
-            let owner = container.map().range_of(&common::location(&key).position).unwrap().id;
+            let owner = container.map().range_of(&common::position(&key)).unwrap().id;
             let name = id(&format!("{reopened}"));
             let answer = block_on(fixture.cluster.apply(&container, create(&key, &name))).unwrap();
             assert_eq!(answer.range, owner);
-            let epk = common::location(&key).position;
+            let epk = common::position(&key);
             let read = block_on(fixture.cluster.read(&container, (&epk, &name), None)).unwrap();
             assert_eq!((read.range, read.value.unwrap().kind), (owner, EffectKind::Read));
             assert!(read.lsn >= answer.lsn, "a read reflects what was answered before");
@@ -139,8 +138,7 @@ fn used_up_ordinals_are_replaced_and_never_used_twice() {
 }
 
 fn ordinal(item: &partition::Item) -> u64 {
-    let rid = item.json().get("_rid").unwrap().as_str().unwrap().into_owned();
-    ItemRid::parse(&rid).unwrap().ordinal().number()
+    item.ordinal.as_u64()
 }
 
 #[test]
@@ -170,7 +168,7 @@ fn a_dropped_container_takes_no_more_writes_and_leaves_nothing() {
             "{report:?}"
         );
         assert_eq!(report.containers, 1, "only the system container is left");
-        let key = common::location("key").position;
+        let key = common::position("key");
         let read = block_on(fixture.cluster.read(&container, (&key, &id("1")), None));
         assert!(matches!(read, Err(ClusterError::NoContainer(1))));
     }
@@ -249,7 +247,7 @@ fn an_answer_waits_for_the_disk_and_readers_see_only_what_is_durable() {
     let mut fixture = Fixture::new(gate.clone());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
-    let (key, name) = (common::location("key").position, id("1"));
+    let (key, name) = (common::position("key"), id("1"));
     gate.hold_tickets();
     let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &name)));
     assert!(pending(writing.as_mut()));
@@ -303,7 +301,7 @@ fn reindexing_waits_for_what_was_written_under_the_old_policy() {
     spec.policies = spec.policies.split_off(&version);
     change(spec);
     let delete = Operation::Delete { id: id("1"), if_match: None };
-    let command = Command { location: common::location("key"), operations: vec![delete] };
+    let command = Command { position: common::position("key"), operations: vec![delete] };
     block_on(fixture.cluster.apply(&container, command)).unwrap();
 }
 
@@ -315,7 +313,7 @@ fn readers_do_not_wait_for_a_command_that_waits_for_room() {
     let mut fixture = Fixture::new(gate.clone());
     fixture.create_container(1, 1);
     let container = fixture.container(1);
-    let (key, name) = (common::location("key").position, id("1"));
+    let (key, name) = (common::position("key"), id("1"));
     block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
     gate.block_submissions();
     let mut writing = Box::pin(fixture.cluster.apply(&container, create("key", &id("2"))));
@@ -562,7 +560,7 @@ fn a_command_of_reads_is_answered_in_order_with_writes() {
     fixture.create_container(1, 1);
     let container = fixture.container(1);
     let written = block_on(fixture.cluster.apply(&container, create("key", &id("1")))).unwrap();
-    let read = Command { location: common::location("key"), operations: vec![read_op("1")] };
+    let read = Command { position: common::position("key"), operations: vec![read_op("1")] };
     let answer = block_on(fixture.cluster.apply(&container, read)).unwrap();
     assert_eq!((answer.lsn, answer.value.effects[0].kind), (written.lsn, EffectKind::Read));
 }

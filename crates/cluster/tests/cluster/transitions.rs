@@ -87,8 +87,8 @@ fn a_split_moves_nothing_and_loses_nothing() {
         let container = fixture.container(1);
         for key in 0..40 {
             let delete = Operation::Delete { id: id(&format!("{reopened}")), if_match: None };
-            let location = common::location(&format!("key-{key}"));
-            let command = Command { location, operations: vec![delete] };
+            let position = common::position(&format!("key-{key}"));
+            let command = Command { position, operations: vec![delete] };
             block_on(fixture.cluster.apply(&container, command)).unwrap();
         }
     }
@@ -251,7 +251,7 @@ fn a_split_for_storage_halves_the_bytes() {
     assert!(smaller * 5 >= left.bytes + right.bytes, "{left:?} {right:?}");
     assert!(fixture.check().is_clean());
     // The heavy key stays together, and is reported when nothing else is left to cut.
-    let heavy = common::location("heavy").position;
+    let heavy = common::position("heavy");
     let error = loop {
         let range = container.map().range_of(&heavy).unwrap().id;
         match block_on(fixture.cluster.split(&container, range, Halve::Bytes)) {
@@ -304,7 +304,7 @@ fn during_the_switch_commands_wait_and_reads_go_on() {
     });
     fixture.create_container(1, 1);
     let container = fixture.container(1);
-    let (key, name) = (common::location("key").position, id("1"));
+    let (key, name) = (common::position("key"), id("1"));
     block_on(fixture.cluster.apply(&container, create("key", &name))).unwrap();
     std::thread::scope(|scope| {
         let splitting = scope
@@ -408,11 +408,11 @@ fn write_on(cluster: &Cluster, container: &Container, writer: usize, stop: &Atom
         let body = format!(r#"{{"id":"{name}","pk":"{key}","n":{turn}}}"#);
         let document = Document::parse(body.into(), &Limits::default()).unwrap();
         let operation = Operation::Upsert { document, if_match: None };
-        let command = Command { location: common::location(&key), operations: vec![operation] };
+        let command = Command { position: common::position(&key), operations: vec![operation] };
         let answer = block_on(cluster.apply(container, command)).unwrap();
         let before = last_lsn.insert(key.clone(), answer.lsn);
         assert!(before.is_none_or(|before| answer.lsn > before), "{key} went back");
-        let epk = common::location(&key).position;
+        let epk = common::position(&key);
         let read = block_on(cluster.read(container, (&epk, &id(&name)), None)).unwrap();
         let text = read.value.unwrap().text.unwrap();
         assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
@@ -454,7 +454,7 @@ fn nothing_is_lost_while_layouts_change_under_load() {
     let expected: usize = told.iter().map(BTreeMap::len).sum();
     assert_eq!(listed(&fixture.cluster, &container, || {}).len(), expected);
     for ((key, name), turn) in told.into_iter().flatten() {
-        let epk = common::location(&key).position;
+        let epk = common::position(&key);
         let read = block_on(fixture.cluster.read(&container, (&epk, &id(&name)), None)).unwrap();
         let text = read.value.unwrap().text.unwrap();
         assert!(String::from_utf8_lossy(&text).contains(&format!("\"n\":{turn}")));
@@ -538,7 +538,7 @@ fn a_full_key_takes_only_what_makes_it_smaller() {
     assert!(matches!(error.problem, partition::PartitionError::KeyFull { .. }), "{error}");
     assert_eq!(block_on(fixture.cluster.relieve(|_| true)).unwrap(), [], "one key stays together");
     let delete = Operation::Delete { id: id("0"), if_match: None };
-    let command = Command { location: common::location("heavy"), operations: vec![delete] };
+    let command = Command { position: common::position("heavy"), operations: vec![delete] };
     block_on(fixture.cluster.apply(&container, command)).unwrap();
     block_on(fixture.cluster.apply(&container, create("light", &id("1")))).unwrap();
     write("again".to_owned()).unwrap();
@@ -569,8 +569,8 @@ fn cold_neighbours_merge_only_after_a_quiet_time() {
     for key in 0..60 {
         for item in 0..2 {
             let delete = Operation::Delete { id: id(&format!("{item}")), if_match: None };
-            let location = common::location(&format!("key-{key}"));
-            let command = Command { location, operations: vec![delete] };
+            let position = common::position(&format!("key-{key}"));
+            let command = Command { position, operations: vec![delete] };
             block_on(fixture.cluster.apply(&container, command)).unwrap();
         }
     }
@@ -590,8 +590,8 @@ fn a_hierarchical_prefix_is_cut_when_it_is_all_there_is() {
         let body = format!(r#"{{"id":"{name}","tenant":"t","user":"u{user}"}}"#);
         let document = Document::parse(body.into(), &Limits::default()).unwrap();
         let key = PartitionKey::new(["t", format!("u{user}").as_str()]);
-        let location = definition.locate(&key).unwrap();
-        let command = Command { location, operations: vec![Operation::Create { document }] };
+        let position = definition.locate(&key).unwrap();
+        let command = Command { position, operations: vec![Operation::Create { document }] };
         block_on(fixture.cluster.apply(&container, command)).unwrap()
     };
     for user in 0..64 {

@@ -196,7 +196,7 @@ impl Process {
         let (container, bucket) = (self.container()?, args.number::<u32>("bucket")?);
         let map = container.map();
         let is_wanted = |key: &String| {
-            let position = common::location(key).position;
+            let position = common::position(key);
             let owner = map.range_of(&position).map(|record| map.buckets_of(record));
             let found = owner.iter().flatten().find(|bucket| bucket.range.contains(&position));
             bucket.is_none_or(|wanted| found.is_some_and(|found| found.number.0 == wanted))
@@ -208,8 +208,7 @@ impl Process {
     }
 
     fn read(&self, args: &Args<'_>) -> Answer {
-        let (epk, id) =
-            (common::location(args.position(0)?).position, common::id(args.position(1)?));
+        let (epk, id) = (common::position(args.position(0)?), common::id(args.position(1)?));
         let read = block_on(self.cluster.read(self.container()?.as_ref(), (&epk, &id), None))?;
         let text = match &read.value {
             Ok(effect) => {
@@ -309,13 +308,14 @@ fn page_of(bound: query::Bound) -> PageQuery {
         fingerprint: 0,
         scope: EpkRange::full(),
         within: vec![EpkRange::full()],
-        ordinals: 0..u64::MAX,
         prefix: None,
         after: None,
         resume: None,
         bounds,
         approach: Approach::default(),
+        system: None,
         is_timed: false,
+        names_indexes: false,
     }
 }
 
@@ -329,7 +329,7 @@ fn command(verb: &str, (key, id): (&str, &str), n: u64) -> Result<Write, Box<dyn
         "delete" => Operation::Delete { id: common::id(id), if_match: None },
         verb => return Err(format!("unknown write {verb}").into()),
     };
-    Ok(Write { location: common::location(key), operations: vec![operation] })
+    Ok(Write { position: common::position(key), operations: vec![operation] })
 }
 
 fn told<T>(answer: Result<cluster::Served<T>, ClusterError>) -> String {

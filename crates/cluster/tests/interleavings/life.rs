@@ -321,7 +321,7 @@ impl World {
     fn read(&self, container: &Container, key: &str) -> Number {
         for _ in 0..READS_MAX {
             let operations = vec![common::read_op("1")];
-            let command = Command { location: common::location(key), operations };
+            let command = Command { position: common::position(key), operations };
             match block_on(self.cluster.apply(container, command)) {
                 Ok(served) => return Some(number_in(&served.value)),
                 Err(ClusterError::Command { error, .. })
@@ -352,7 +352,7 @@ fn write(key: &str, number: Number) -> Command {
         }
         None => Operation::Delete { id: common::id("1"), if_match: None },
     };
-    Command { location: common::location(key), operations: vec![operation] }
+    Command { position: common::position(key), operations: vec![operation] }
 }
 
 /// All rows on the disk.

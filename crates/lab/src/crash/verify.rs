@@ -107,7 +107,8 @@ fn read_all(
     let mut after = None;
     loop {
         let scope = Scope::default();
-        let list = ListItems { scope, session: None, after, items_max: PAGE_ITEMS };
+        let (session, items_max, system) = (None, PAGE_ITEMS, None);
+        let list = ListItems { scope, session, after, items_max, system };
         let Feed { bodies, rest, .. } = execute(service, container, list)?.reply;
         for body in &bodies {
             add_item(container, body, found, verdict)?;
@@ -153,7 +154,7 @@ fn verify_point_reads(service: &Service, found: &Found, verdict: &mut Verdict) -
         let key = Some(PartitionKey::new([partition.key.as_str()]));
         let read = ItemOperation::Read { id: ItemId::parse(id)?, if_none_match: None };
         let read = execute(service, partition.container, ItemAction::new(key, read))?;
-        let body = read.reply.body.context("a read gives a body")?;
+        let body = read.reply.text.context("a read gives a text")?;
         if parse_item(&body, verdict)? != (partition.key.clone(), id.clone(), *version) {
             verdict.strange.push(format!("{partition:?} {id} reads differently by its key"));
         }

@@ -14,8 +14,8 @@ use service::{
 
 use super::lab::{Ask, Lab};
 use super::oracle::{Agreement, Verdict};
-use super::order::{compare, compare_keys};
-use super::rows::canonical;
+use super::order::{compare, compare_keys, integer};
+use super::rows::distinction;
 use super::trial::judge;
 
 /// The placeholder for the condition that resumes an ordered query.
@@ -93,7 +93,7 @@ impl<'l> Client<'l> {
             self.ordered("true")?.into_iter().filter_map(|row| row.payload).collect()
         };
         let mut seen = BTreeSet::new();
-        let is_new = |row: &Value| !plan.distinct || seen.insert(canonical(row).to_string());
+        let is_new = |row: &Value| !plan.distinct || seen.insert(distinction(row));
         let rows: Vec<Value> = rows.into_iter().filter(is_new).collect();
         if let Some(alias) = &plan.distinct_count {
             let count = Value::from(i64::try_from(rows.len()).expect("few rows"));
@@ -381,14 +381,14 @@ impl<'l> Client<'l> {
     }
 
     fn groups(&self) -> Result<Vec<Value>, ServiceError> {
-        let mut groups: BTreeMap<String, Vec<Value>> = BTreeMap::new();
+        let mut groups: BTreeMap<_, Vec<Value>> = BTreeMap::new();
         for row in self.each_partition("true")?.into_iter().flatten() {
             // For groups in order, the row contains the group.
             let around = row.get("orderByItems").and(row.get("payload")).cloned();
             let row = around.unwrap_or(row);
-            let keys = row.get("groupByItems").map(canonical).map(|keys| keys.to_string());
+            let keys = row.get("groupByItems").map(distinction);
             let payload = row.get("payload").cloned();
-            groups.entry(keys.unwrap_or_default()).or_default().extend(payload);
+            groups.entry(keys).or_default().extend(payload);
         }
         Ok(groups.into_values().filter_map(|parts| self.group(&parts)).collect())
     }
@@ -514,8 +514,7 @@ fn aggregate(kind: &str, parts: &[Value]) -> Option<Value> {
         "MakeList" | "MakeSet" => {
             let all = each.flatten().filter_map(Value::as_array).flatten().cloned();
             let mut seen = BTreeSet::new();
-            let kept =
-                |item: &Value| kind == "MakeList" || seen.insert(canonical(item).to_string());
+            let kept = |item: &Value| kind == "MakeList" || seen.insert(distinction(item));
             Some(all.filter(kept).collect())
         }
         other => panic!("there is no aggregate {other}"),
@@ -537,7 +536,10 @@ fn extreme(parts: &[Value], name: &str, wanted: Ordering) -> Option<Value> {
             continue;
         }
         let own = part.get(name)?;
-        if best.is_none_or(|best| compare(Some(own), Some(best)) == wanted) {
+        let order = |best: &Value| {
+            compare(Some(own), Some(best)).then_with(|| integer(own).cmp(&integer(best)))
+        };
+        if best.is_none_or(|best| order(best) == wanted) {
             best = Some(own);
         }
     }

@@ -21,6 +21,7 @@ use storage::local::{self, LocalConfig};
 use storage::{Store, memory};
 
 use super::rows;
+use crate::system_properties;
 use testkit::wait::block_on;
 
 /// Items of the largest pages.
@@ -214,8 +215,9 @@ impl Lab {
     pub fn items(&self) -> Vec<String> {
         let (mut items, mut after) = (Vec::new(), None);
         loop {
-            let (scope, items_max) = (Scope::default(), PAGE_ALL);
-            let list = ListItems { scope, session: None, after, items_max };
+            let (scope, session, items_max) = (Scope::default(), None, PAGE_ALL);
+            let system = Some(system_properties());
+            let list = ListItems { scope, session, after, items_max, system };
             let Feed { bodies, rest, .. } = self.within(list).expect("a list").reply;
             items.extend(bodies.iter().map(|body| String::from_utf8_lossy(body).into_owned()));
             let Some(position) = rest else { return items };
@@ -259,7 +261,9 @@ impl Lab {
             resume: ask.resume.clone(),
             items_max,
             approach,
+            system: Some(system_properties()),
             is_timed: false,
+            names_indexes: true,
         };
         let QueryRows { rows, rest, report, .. } = self.within(query)?.reply;
         Ok((rows, rest, *report))

@@ -16,8 +16,8 @@ use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
 use service::Scope;
 
 use super::lab::Ask;
-use super::order::compare_keys;
-use super::rows::canonical;
+use super::order::{compare_beyond_doubles, compare_keys};
+use super::rows::exact;
 
 /// Steps of a query: enough for what tests ask.
 const STEPS: usize = 1_000_000_000;
@@ -106,6 +106,18 @@ impl Oracle {
         rows.unwrap_or_else(Verdict::Refused)
     }
 
+    /// The same where one partition has all items: rows that nothing orders come in the
+    /// order of creation there.
+    #[must_use]
+    pub fn answer_of_one(&self, ask: &Ask) -> Verdict {
+        match (self.bind(ask), self.answer(ask)) {
+            (Ok(bound), Verdict::Rows { rows, .. }) if bound.streams() => {
+                Verdict::Rows { rows, agreement: Agreement::Exact }
+            }
+            (_, verdict) => verdict,
+        }
+    }
+
     fn bind(&self, ask: &Ask) -> Result<Bound, QueryError> {
         let parameters = if ask.parameters.is_null() {
             Parameters::none()
@@ -138,21 +150,20 @@ impl Oracle {
         let ways: Vec<bool> = order.iter().map(|key| key.descending).collect();
         let backwards = ways.first() == Some(&true);
         let mut kept = Vec::new();
-        // Rows that show their order are sorted by one value of all that are equal.
+        // Rows that show their order have no document to be sorted by.
         let is_shown = bound.value_order().is_some();
-        self.each_row(bound, scope, |document, mut keys, row| {
-            if is_shown {
-                keys.iter_mut().flatten().for_each(|key| *key = canonical(key));
-            }
-            kept.push((document, keys, row));
-        })?;
+        self.each_row(bound, scope, |document, keys, row| kept.push((document, keys, row)))?;
         // Rows of one document stay in their order.
         kept.sort_by(|(left, a, _), (right, b, _)| {
-            let ties = if backwards { right.cmp(left) } else { left.cmp(right) };
+            let ties = match is_shown {
+                true => compare_beyond_doubles(a, b),
+                false if backwards => right.cmp(left),
+                false => left.cmp(right),
+            };
             compare_keys(&ways, a, b).then(ties)
         });
         let mut seen = BTreeSet::new();
-        let is_new = |row: &Value| !bound.is_distinct() || seen.insert(canonical(row).to_string());
+        let is_new = |row: &Value| !bound.is_distinct() || seen.insert(exact(row).to_string());
         let (offset, limit) = bound.window();
         let rows = kept.into_iter().map(|(_, _, row)| row).filter(is_new);
         let rows = rows.skip(offset).take(limit).collect();
@@ -192,7 +203,7 @@ impl Oracle {
     ) -> Result<Vec<Value>, QueryError> {
         let mut run = Run::new(bound, STEPS);
         for (number, document) in self.raw(scope).enumerate() {
-            let _ = run.document(document, &mut |row| {
+            let _ = run.document(document.into(), &mut |row| {
                 if let Some(value) = row.value()? {
                     keep(number, row.keys()?, value);
                 }
@@ -214,8 +225,8 @@ impl Oracle {
 
     fn is_within(&self, document: Raw<'_>, scope: &Scope) -> bool {
         let own = self.key.extract(document).expect("items have keys");
-        let location = self.key.locate(&own).expect("items have whole keys");
+        let position = self.key.locate(&own).expect("items have whole keys");
         let prefix = scope.key.as_ref().map(PartitionKey::components).unwrap_or_default();
-        scope.within.contains(&location.position) && own.components().starts_with(prefix)
+        scope.within.contains(&position) && own.components().starts_with(prefix)
     }
 }

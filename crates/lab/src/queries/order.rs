@@ -2,7 +2,7 @@
 
 use std::cmp::Ordering;
 
-use model::json::{DistinctHash, Value};
+use model::json::{DistinctHash, Number, Value};
 
 /// Compares sort values; `None` is undefined and comes first.
 pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
@@ -13,6 +13,19 @@ pub(super) fn compare(a: Option<&Value>, b: Option<&Value>) -> Ordering {
         }
         (a, b) => a.cmp(&b),
     }
+}
+
+/// Compares sort values that [`compare_keys`] does not tell apart: integers with one double.
+pub(super) fn compare_beyond_doubles(a: &[Option<Value>], b: &[Option<Value>]) -> Ordering {
+    let exact = |key: &Option<Value>| key.as_ref().map(integer);
+    a.iter().map(exact).cmp(b.iter().map(exact))
+}
+
+/// The integer that a value is; others are equal in this.
+pub(super) fn integer(value: &Value) -> i128 {
+    /// The one double that is equal to an integer of 64 bits and is none.
+    const LARGE: i128 = 1 << 63;
+    value.as_number().and_then(Number::as_i64).map_or(LARGE, i128::from)
 }
 
 /// Compares lists of sort values, each with whether it is descending.

@@ -12,6 +12,7 @@ use super::dice::Dice;
 use super::lab::{Ask, Lab};
 use super::trial::{Question, furnished, values_query};
 use crate::queries::data::DataSet;
+use crate::system_properties;
 
 /// Pages of one query, at most.
 const PAGES_MAX: usize = 400;
@@ -96,7 +97,9 @@ impl Asked<'_> {
             resume: None,
             items_max: self.size,
             approach: self.approach,
+            system: Some(system_properties()),
             is_timed: false,
+            names_indexes: false,
         };
         let response = self.lab.within(query)?;
         let charge = response.meta.charge;

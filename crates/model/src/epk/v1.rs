@@ -20,19 +20,18 @@ const STRING_BYTES_WHOLE: usize = 100;
 const STRING_BYTES_CUT: usize = 101;
 const STRING_END: u8 = 0x00;
 
-/// The hash, and the whole key as bytes in ring order.
-pub(crate) fn encode(components: &[KeyComponent]) -> (u32, Vec<u8>) {
+/// The whole key as bytes in ring order, after its hash.
+pub(crate) fn encode(components: &[KeyComponent]) -> Vec<u8> {
     let cut: Vec<KeyComponent> = components.iter().map(cut).collect();
     let mut input = Vec::with_capacity(64);
     for component in &cut {
         super::write_hash_input(&mut input, component, STRING_END);
     }
-    let hash = murmur::hash32(&input);
-    let mut out = boundary(hash);
+    let mut out = boundary(murmur::hash32(&input));
     for component in &cut {
         write_ordered(&mut out, component);
     }
-    (hash, out)
+    out
 }
 
 /// The first position on the ring of a key with this hash.

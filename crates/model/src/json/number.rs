@@ -11,6 +11,9 @@ use std::fmt::{self, Write as _};
 /// From here on doubles are no longer 64-bit integers.
 const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
 
+/// From here on doubles skip integers.
+const DOUBLES_SKIP: f64 = 9_007_199_254_740_992.0;
+
 /// Below this, and from [`INTEGERS_END`] on, doubles are spelled with an exponent:
 /// a row of digits without a point would be read as an integer that it is not.
 const PLAIN_MIN: f64 = 1e-7;
@@ -91,6 +94,21 @@ impl Number {
             Form::Integer(integer) => integer as f64,
             Form::Double(double) => double,
         }
+    }
+
+    /// What an integer has beyond its double; `None` where every integer is a double, or
+    /// none has 64 bits. Numbers whose doubles are equal are the same exactly if they agree
+    /// in this.
+    #[must_use]
+    pub fn beyond_double(self) -> Option<i16> {
+        let double = self.as_f64();
+        if !(DOUBLES_SKIP..=INTEGERS_END).contains(&double.abs()) {
+            return None;
+        }
+        #[expect(clippy::cast_possible_truncation, reason = "integral and in range")]
+        let rounded = double as i128;
+        let exact = self.as_i64().map_or(rounded, i128::from);
+        Some(i16::try_from(exact - rounded).expect("doubles below 2^63 skip 1,023 at most"))
     }
 
     /// The exact integer, if it is one within 64 bits.

@@ -2,7 +2,7 @@
 
 use super::cut::concatenated;
 use super::{KeyComponent, KeyError, KeyPath, KeyPathError, PartitionKey};
-use crate::epk::{Epk, EpkRange, HashPrefix, digest, hash_prefixes_v2, v1, v2};
+use crate::epk::{Epk, EpkRange, digest, v1, v2};
 use crate::json::{Object, Raw, Value};
 use crate::limits::KEY_LEVELS_MAX;
 
@@ -71,15 +71,6 @@ impl PartialEq for PartitionKeyDefinition {
 }
 
 impl Eq for PartitionKeyDefinition {}
-
-/// Where the items of one key live.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Location {
-    /// The EPK followed by what distinguishes the key from others with the same EPK. No
-    /// other key is there, except version 1 keys that count as one.
-    pub position: Epk,
-    pub hash_prefix: HashPrefix,
-}
 
 /// Why a definition is not acceptable. The caller has to send another one.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
@@ -230,30 +221,31 @@ impl PartitionKeyDefinition {
         self.allows_none() && key.components() == [KeyComponent::Undefined]
     }
 
-    /// Finds the position of a complete key.
-    pub fn locate(&self, key: &PartitionKey) -> Result<Location, KeyError> {
+    /// The position of a complete key, where its items are stored: the EPK followed by what
+    /// distinguishes the key from others with the same EPK. No other key is there, except
+    /// version 1 keys that count as one.
+    pub fn locate(&self, key: &PartitionKey) -> Result<Epk, KeyError> {
         let components = key.components();
         if components.is_empty() && self.allows_none() {
-            return Ok(Location { position: Epk::MIN, hash_prefix: HashPrefix::MIN });
+            return Ok(Epk::MIN);
         }
         if components.len() != self.paths.len() {
             return Err(self.mismatch(key));
         }
         Ok(match self.version {
-            HashVersion::V1 => locate_v1(components),
+            HashVersion::V1 => Epk::new(&v1::encode(components)),
             HashVersion::V2 => {
                 let hashes = self.hashes(components);
-                let (hash_prefix, _) = hash_prefixes_v2(&hashes, self.levels());
                 let mut bytes = concatenated(&hashes).as_bytes().to_vec();
                 bytes.extend(digest::of(components));
-                Location { position: Epk::new(&bytes), hash_prefix }
+                Epk::new(&bytes)
             }
         })
     }
 
     /// The EPK of a complete key, as clients compute it.
     pub fn epk(&self, key: &PartitionKey) -> Result<Epk, KeyError> {
-        Ok(self.epk_at(&self.locate(key)?.position))
+        Ok(self.epk_at(&self.locate(key)?))
     }
 
     /// The EPK of the keys at a position.
@@ -311,20 +303,7 @@ impl PartitionKeyDefinition {
             let max = min.prefix_end();
             return Ok(EpkRange { min, max });
         }
-        Ok(EpkRange::of(self.locate(key)?.position))
-    }
-
-    /// The first and the last hash prefix of the items that [`Self::prefix_range`]
-    /// covers. Items of other keys may have these hash prefixes, too.
-    pub fn hash_prefixes(&self, key: &PartitionKey) -> Result<(HashPrefix, HashPrefix), KeyError> {
-        if key.is_none() {
-            return Ok((HashPrefix::MIN, HashPrefix::MAX));
-        }
-        if self.is_prefix(key) {
-            return Ok(hash_prefixes_v2(&self.hashes(key.components()), self.levels()));
-        }
-        let Location { hash_prefix, .. } = self.locate(key)?;
-        Ok((hash_prefix, hash_prefix))
+        Ok(EpkRange::of(self.locate(key)?))
     }
 
     /// Cuts the ring into `ranges` fresh ranges as the service does (at least one).
@@ -382,11 +361,6 @@ impl PartitionKeyDefinition {
     fn mismatch(&self, key: &PartitionKey) -> KeyError {
         KeyError::Mismatch { expected: self.paths.len(), given: key.components().len() }
     }
-}
-
-fn locate_v1(components: &[KeyComponent]) -> Location {
-    let (hash, bytes) = v1::encode(components);
-    Location { position: Epk::new(&bytes), hash_prefix: HashPrefix::of_v1(hash) }
 }
 
 fn extract_one(path: &KeyPath, document: Raw<'_>) -> Result<KeyComponent, KeyError> {

@@ -20,6 +20,20 @@ impl Maintainer for Ordinals {
     }
 }
 
+/// The items of each logical partition in the order of creation, with their ids.
+pub(super) struct Members;
+
+impl Maintainer for Members {
+    fn group(&self) -> Group {
+        Group::Member
+    }
+
+    fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError> {
+        let key = scope.keys.member(scope.epk, version.item.ordinal);
+        Ok(vec![Entry::new(key, Bytes::copy_from_slice(version.id.as_bytes()))])
+    }
+}
+
 /// The present version of each item, in the order of commits.
 pub(super) struct Log;
 

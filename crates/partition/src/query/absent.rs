@@ -10,6 +10,7 @@ use std::ops::Range;
 use bytes::Bytes;
 use index::{Absence, EntryRange};
 use model::position::Ordinal;
+use model::system_properties::SYSTEM_PROPERTIES;
 use storage::{Direction, KeyRange, View};
 
 use super::set_cursor::{self, SetsOfNames};
@@ -22,7 +23,7 @@ use crate::rows::Rows;
 pub(super) struct AbsentScan<'v> {
     view: &'v dyn View,
     keys: Keys,
-    absence: Absence,
+    absence: &'v Absence,
     /// The range of ordinals to return.
     ordinals: Range<u64>,
     direction: Direction,
@@ -45,14 +46,14 @@ impl<'v> AbsentScan<'v> {
     pub(super) fn new(
         view: &'v dyn View,
         keys: &Keys,
-        absence: &Absence,
+        absence: &'v Absence,
         ordinals: Range<u64>,
         direction: Direction,
     ) -> AbsentScan<'v> {
         AbsentScan {
             view,
             keys: *keys,
-            absence: absence.clone(),
+            absence,
             ordinals,
             direction,
             runs: None,
@@ -125,8 +126,7 @@ impl<'v> AbsentScan<'v> {
                 }
             }
         }
-        let others = std::mem::take(&mut self.absence.others);
-        for range in &others {
+        for range in &self.absence.others {
             runs.push(self.collected(range)?);
         }
         Ok(runs)
@@ -163,6 +163,11 @@ impl<'v> AbsentScan<'v> {
         let (epk, id) = key::parse_item_name(&name).ok_or(damaged("ordinal"))?;
         let item = self.view.get(&self.keys.item(&epk, id))?.ok_or(damaged("index key"))?;
         let item = Item::decode(&item)?;
-        Ok(item.json().path(names).is_some())
+        Ok(is_added(names) || item.json().path(names).is_some())
     }
+}
+
+/// Whether it is the path of a system property, which every item has.
+fn is_added(names: &[String]) -> bool {
+    matches!(names, [name] if SYSTEM_PROPERTIES.contains(&name.as_str()))
 }

@@ -11,8 +11,10 @@ use index::{Absence, EntryRange};
 pub enum AccessPath {
     /// No item can match.
     Nothing,
-    /// Every item, in the order of keys.
+    /// Every item, in the order of keys, which is no order of rows.
     Items,
+    /// Every item, in the order of creation.
+    Created,
     /// The items with an entry in one of these ranges, in the order of the entries.
     /// Each item has at most one entry in all of them.
     Entries {
@@ -52,11 +54,13 @@ pub struct IndexRange {
 }
 
 impl AccessPath {
-    /// Whether candidates come in the order of ordinals or entries, so that those
-    /// of several buckets must be merged to be in one order.
+    /// Whether candidates come in the order of creation.
     #[must_use]
-    pub fn is_items(&self) -> bool {
-        matches!(self, AccessPath::Items)
+    pub fn is_by_creation(&self) -> bool {
+        match self {
+            AccessPath::Nothing | AccessPath::Created | AccessPath::Set(_) => true,
+            AccessPath::Items | AccessPath::Entries { .. } => false,
+        }
     }
 
     #[must_use]
@@ -69,7 +73,7 @@ impl AccessPath {
     pub fn is_exact(&self) -> bool {
         match self {
             AccessPath::Nothing => true,
-            AccessPath::Items => false,
+            AccessPath::Items | AccessPath::Created => false,
             AccessPath::Entries { ranges, .. } => ranges.iter().all(|range| range.exact),
             AccessPath::Set(set) => set.is_exact(),
         }
@@ -77,6 +81,27 @@ impl AccessPath {
 }
 
 impl OrdinalSet {
+    /// Number of ranges of entries that it is made of.
+    pub(super) fn leaves(&self) -> u64 {
+        match self {
+            OrdinalSet::Equal(_) | OrdinalSet::Within(_) => 1,
+            OrdinalSet::All(sets) | OrdinalSet::Any(sets) => {
+                sets.iter().map(OrdinalSet::leaves).sum()
+            }
+        }
+    }
+
+    /// Whether there are entries to collect before its items can be in order.
+    pub(super) fn has_ranges(&self) -> bool {
+        match self {
+            OrdinalSet::Equal(_) => false,
+            OrdinalSet::Within(_) => true,
+            OrdinalSet::All(sets) | OrdinalSet::Any(sets) => {
+                sets.iter().any(OrdinalSet::has_ranges)
+            }
+        }
+    }
+
     fn is_exact(&self) -> bool {
         match self {
             OrdinalSet::Equal(leaf) | OrdinalSet::Within(leaf) => leaf.range.exact,
@@ -90,7 +115,7 @@ impl fmt::Display for AccessPath {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             AccessPath::Nothing => f.write_str("nothing"),
-            AccessPath::Items => f.write_str("scan"),
+            AccessPath::Items | AccessPath::Created => f.write_str("scan"),
             AccessPath::Entries { of, backwards: false, .. } => write!(f, "index {of}"),
             AccessPath::Entries { of, backwards: true, .. } => write!(f, "index {of} backwards"),
             AccessPath::Set(set) => write!(f, "{set}"),

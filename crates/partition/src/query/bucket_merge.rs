@@ -7,10 +7,14 @@ use std::collections::{BinaryHeap, VecDeque};
 use bytes::Bytes;
 use storage::View;
 
-use super::scan::{BucketScan, ScanEntry, ScanStats, load_all};
+use super::scan::{BucketScan, Found, ScanEntry, ScanStats, load, load_all};
 use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
 use crate::record::Item;
+
+/// Positions to have room for at first: a bucket often has few, and allocators serve small
+/// requests fastest.
+const FOUND_AT_ONCE: usize = 8;
 
 /// An item that may match the query.
 #[derive(Debug)]
@@ -80,28 +84,54 @@ impl<'v> BucketMerge<'v> {
         (watch, finding): (&Stopwatch<'_>, Activity),
         out: &mut VecDeque<Candidate>,
     ) -> Result<(), PartitionError> {
-        let (mut entries, mut read) = (Vec::with_capacity(limit), Vec::with_capacity(limit));
-        watch.measure(finding, || {
-            self.open()?;
-            while entries.len() < limit
-                && let Some(Head { entry, scan, .. }) = self.heads.pop()
-            {
-                self.advance(scan)?;
-                entries.push((scan, entry));
-                read.push(self.entries);
-            }
-            Ok::<(), PartitionError>(())
-        })?;
+        if limit == 1 {
+            return self.next_one((watch, finding), out);
+        }
+        let found = watch.measure(finding, || self.find(limit))?;
+        if found.is_empty() {
+            return Ok(());
+        }
+        out.reserve(found.len());
         let (view, scans, loaded) = (self.view, &self.scans, &mut self.loaded);
-        let items = watch.measure(Activity::Loading, || load_all(view, scans, &entries, loaded))?;
-        out.extend(entries.into_iter().zip(items).zip(read).map(
-            |(((_, entry), (item, loaded)), entries)| Candidate {
-                position: entry.position,
-                item,
-                stats: ScanStats { entries, ..loaded },
-            },
-        ));
+        watch.measure(Activity::Loading, || {
+            load_all(view, scans, found, loaded, |position, item, stats| {
+                out.push_back(Candidate { position, item, stats });
+            })
+        })
+    }
+
+    /// As `next_batch`, without lists: a merge of partitions takes candidates one by one.
+    fn next_one(
+        &mut self,
+        (watch, finding): (&Stopwatch<'_>, Activity),
+        out: &mut VecDeque<Candidate>,
+    ) -> Result<(), PartitionError> {
+        let Some(found) = watch.measure(finding, || self.find_next())? else { return Ok(()) };
+        let (scans, loaded) = (&self.scans, &mut self.loaded);
+        let item = watch.measure(Activity::Loading, || load(scans, &found, loaded))?;
+        let stats = ScanStats { entries: found.entries, ..self.loaded };
+        out.push_back(Candidate { position: found.entry.position, item, stats });
         Ok(())
+    }
+
+    /// The next positions, `limit` at most.
+    fn find(&mut self, limit: usize) -> Result<Vec<Found>, PartitionError> {
+        let Some(first) = self.find_next()? else { return Ok(Vec::new()) };
+        let mut found = Vec::with_capacity(limit.min(FOUND_AT_ONCE));
+        found.push(first);
+        while found.len() < limit
+            && let Some(next) = self.find_next()?
+        {
+            found.push(next);
+        }
+        Ok(found)
+    }
+
+    fn find_next(&mut self) -> Result<Option<Found>, PartitionError> {
+        self.open()?;
+        let Some(Head { entry, scan, .. }) = self.heads.pop() else { return Ok(None) };
+        self.advance(scan)?;
+        Ok(Some(Found { entry, scan, entries: self.entries }))
     }
 
     /// The position of the next candidate, which is not loaded yet.

@@ -1,12 +1,12 @@
 //! The candidates of a query in one partition, scan group after scan group.
 //!
-//! Where candidates come in the order of the query, all buckets are one group and their
-//! candidates are merged. Otherwise each bucket is a group, so that no more of them are
-//! read than needed; only the part that a cursor was in the middle of is one group, though
-//! its bucket may have been replaced by several since.
+//! Where candidates come in the order of the query, or of creation, all buckets are one
+//! group and their candidates are merged. Otherwise each bucket is a group, so that no more
+//! of them are open than needed.
 
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::slice;
 
 use bytes::Bytes;
 use model::epk::EpkRange;
@@ -14,7 +14,7 @@ use model::epk::EpkRange;
 use super::access::AccessPath;
 use super::bucket_merge::{BucketMerge, Candidate};
 use super::request::PartitionQuery;
-use super::scan::{BucketScan, ScanScope, ScanStart, ScanStats};
+use super::scan::{BucketScan, ScanScope, ScanStats};
 use super::snapshot::{Snapshot, overlapping};
 use super::stopwatch::{Activity, Stopwatch};
 use crate::command::PartitionError;
@@ -31,24 +31,22 @@ impl AccessPath {
     fn finding(&self) -> Activity {
         match self {
             AccessPath::Items => Activity::Loading,
-            AccessPath::Nothing | AccessPath::Entries { .. } | AccessPath::Set(_) => {
-                Activity::Finding
-            }
+            AccessPath::Nothing
+            | AccessPath::Created
+            | AccessPath::Entries { .. }
+            | AccessPath::Set(_) => Activity::Finding,
         }
     }
 }
 
 /// A part of the ring whose candidates come in one order.
-struct ScanGroup {
-    range: EpkRange,
-    buckets: Vec<BucketRange>,
-    /// Whether the scan starts in the middle of it.
-    is_resumed: bool,
+struct ScanGroup<'p> {
+    buckets: Vec<BucketRange<'p>>,
 }
 
 /// A group's part of one bucket.
-struct BucketRange {
-    bucket: Bucket,
+struct BucketRange<'p> {
+    bucket: &'p Bucket,
     within: Vec<EpkRange>,
 }
 
@@ -57,15 +55,14 @@ pub(super) struct Candidates<'p> {
     snapshot: &'p Snapshot,
     query: &'p PartitionQuery,
     watch: Rc<Stopwatch<'p>>,
-    groups: std::vec::IntoIter<ScanGroup>,
+    groups: std::vec::IntoIter<ScanGroup<'p>>,
     merge: BucketMerge<'p>,
     /// Loaded and not returned yet.
     ahead: VecDeque<Candidate>,
     /// Returned, and then put back.
     peeked: Option<Candidate>,
     batch: usize,
-    /// The groups that were begun.
-    pub(super) begun: Vec<EpkRange>,
+    is_begun: bool,
     /// Number of candidates so far.
     pub(super) scanned: u64,
     /// What was read for the groups before the current one.
@@ -82,10 +79,10 @@ impl<'p> Candidates<'p> {
         query: &'p PartitionQuery,
         watch: &Rc<Stopwatch<'p>>,
     ) -> Candidates<'p> {
-        let batch = match query.path {
+        let batch = match *query.path {
             // The scan reads items at once, so no lookup is wasted.
             AccessPath::Nothing | AccessPath::Items => ITEMS_BATCH,
-            AccessPath::Entries { .. } | AccessPath::Set(_) => BATCH_MAX,
+            AccessPath::Created | AccessPath::Entries { .. } | AccessPath::Set(_) => BATCH_MAX,
         };
         Candidates {
             snapshot,
@@ -96,7 +93,7 @@ impl<'p> Candidates<'p> {
             ahead: VecDeque::new(),
             peeked: None,
             batch,
-            begun: Vec::new(),
+            is_begun: false,
             scanned: 0,
             done: ScanStats::default(),
             stats: ScanStats::default(),
@@ -196,60 +193,58 @@ impl<'p> Candidates<'p> {
 
     /// Loads about as many at a time as are wanted.
     pub(super) fn expect(&mut self, wanted: u64) {
-        if !matches!(self.query.path, AccessPath::Nothing | AccessPath::Items) {
+        if !matches!(*self.query.path, AccessPath::Nothing | AccessPath::Items) {
             self.batch = usize::try_from(wanted).unwrap_or(usize::MAX).clamp(1, BATCH_MAX);
         }
     }
 
     fn next_group(&mut self) -> Result<bool, PartitionError> {
         self.done += self.merge.stats();
-        let view = self.snapshot.view();
         self.stats = ScanStats::default();
-        self.merge = BucketMerge::new(view, Vec::new(), false);
-        let Some(group) = self.groups.next() else { return Ok(false) };
-        let query = self.query;
-        let starts: &[ScanStart] = if group.is_resumed { &query.starts } else { &[] };
+        let (view, query) = (self.snapshot.view(), self.query);
+        let Some(group) = self.groups.next() else {
+            self.merge = BucketMerge::new(view, Vec::new(), false);
+            return Ok(false);
+        };
         let mut scans = Vec::with_capacity(group.buckets.len());
         for BucketRange { bucket, within } in &group.buckets {
             let (ordinals, prefix) = (&query.ordinals, query.prefix.as_ref());
             let scope = ScanScope { within, ordinals, prefix };
             let (from, config) = ((view, query.now), self.snapshot.reader().shared_config());
+            let starts = &query.starts;
             scans.push(BucketScan::open(from, config, bucket, &query.path, &scope, starts)?);
         }
         self.merge = BucketMerge::new(view, scans, query.path.is_backwards());
-        if self.begun.is_empty() && query.along.is_some() {
+        if !std::mem::replace(&mut self.is_begun, true) && query.along.is_some() {
             let merge = &mut self.merge;
             self.watch.measure(Activity::Finding, || merge.open())?;
             self.opening = self.merge.stats();
         }
         self.stats = self.merge.stats();
-        self.begun.push(group.range);
         Ok(true)
     }
 }
 
 /// The groups that are left to read, in order.
-fn groups(snapshot: &Snapshot, query: &PartitionQuery) -> Vec<ScanGroup> {
+fn groups<'p>(snapshot: &'p Snapshot, query: &PartitionQuery) -> Vec<ScanGroup<'p>> {
     let buckets = snapshot.reader().buckets();
-    let group = |range: EpkRange, is_resumed: bool| {
-        let buckets = bucket_ranges(buckets, &query.within, &range);
-        ScanGroup { range, buckets, is_resumed }
+    let group = |range: EpkRange, buckets: &'p [Bucket]| ScanGroup {
+        buckets: bucket_ranges(buckets, &query.within, &range),
     };
-    if query.along.is_some() {
-        return vec![group(EpkRange::full(), true)];
-    }
-    let current = query.current.iter().map(|current| group(current.clone(), true));
-    let others = buckets.iter().map(|bucket| {
-        let mut range = bucket.range.clone();
-        if let Some(current) = &query.current {
-            range.min = range.min.max(current.max.clone());
-        }
-        group(range, false)
-    });
-    current.chain(others).filter(|group| !group.buckets.is_empty()).collect()
+    let groups: Vec<ScanGroup<'p>> = if query.along.is_some() || query.path.is_by_creation() {
+        vec![group(EpkRange::full(), buckets)]
+    } else {
+        let each = buckets.iter().map(|bucket| (bucket.range.clone(), slice::from_ref(bucket)));
+        each.map(|(range, bucket)| group(range, bucket)).collect()
+    };
+    groups.into_iter().filter(|group| !group.buckets.is_empty()).collect()
 }
 
-fn bucket_ranges(buckets: &[Bucket], within: &[EpkRange], group: &EpkRange) -> Vec<BucketRange> {
+fn bucket_ranges<'p>(
+    buckets: &'p [Bucket],
+    within: &[EpkRange],
+    group: &EpkRange,
+) -> Vec<BucketRange<'p>> {
     let mut ranges = Vec::new();
     for bucket in buckets {
         let Some(shared) = bucket.range.intersect(group) else { continue };
@@ -258,7 +253,7 @@ fn bucket_ranges(buckets: &[Bucket], within: &[EpkRange], group: &EpkRange) -> V
             .filter_map(|within| within.intersect(&shared))
             .collect();
         if !within.is_empty() {
-            ranges.push(BucketRange { bucket: bucket.clone(), within });
+            ranges.push(BucketRange { bucket, within });
         }
     }
     ranges

@@ -11,6 +11,7 @@ use index::{Absence, EntryOrder, EntryRange, Members};
 use model::epk::{Epk, EpkRange};
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
+use model::system_properties::{SystemProperties, SystemProperty, SystemValue};
 use model::varint::{bytes, list, number, put_bytes, put_list, put_number, take, text};
 use query::{Bound, Context, PartialGroups, QueryError};
 
@@ -43,11 +44,13 @@ impl PartitionQuery {
         put_option(out_mut, self.prefix.as_ref(), |out, prefix| {
             put_bytes(out, prefix.to_string().as_bytes());
         });
-        put_option(out_mut, self.current.as_ref(), put_range);
         put_list(out_mut, &self.starts, put_start);
         put_list(out_mut, &self.points, put_point);
         put_number(out_mut, self.now.millis());
         put_budget(out_mut, &self.budget);
+        put_option(out_mut, self.system.as_ref(), |out, system| {
+            put_list(out, &system.iter().cloned().collect::<Vec<_>>(), put_property);
+        });
         put_number(out_mut, self.part);
         Some(out)
     }
@@ -64,14 +67,15 @@ impl PartitionQuery {
         let (order, within) = (list(input, flag)?, list(input, range)?);
         let ordinals = number(input)?..number(input)?;
         let prefix = option(input, |input| PartitionKey::parse_json(&text(input)?).ok())?;
-        let (current, starts) = (option(input, range)?, list(input, start)?);
-        let points = list(input, point)?;
+        let (starts, points) = (list(input, start)?, list(input, point)?);
         let now = Timestamp::from_millis(number(input)?);
-        let (budget, part) = (budget(input)?, number(input)?);
+        let budget = budget(input)?;
+        let system = option(input, |input| list(input, property))?;
+        let part = number(input)?;
         let query = PartitionQuery {
             bound,
             task,
-            path,
+            path: Arc::new(path),
             along,
             covers_filter: *covers_filter,
             order,
@@ -79,11 +83,11 @@ impl PartitionQuery {
             within,
             ordinals,
             prefix: prefix.map(Arc::new),
-            current,
             starts,
             points,
             now,
             budget,
+            system: system.map(|system| Arc::new(SystemProperties::new(system))),
             part,
             is_timed: *is_timed,
         };
@@ -97,7 +101,6 @@ impl PartialPage {
         let mut out = Vec::new();
         let out_mut = &mut out;
         put_number(out_mut, self.lsn.get());
-        put_list(out_mut, &self.groups, put_range);
         put_list(out_mut, &self.steps, put_step);
         put_list(out_mut, &self.rows, put_row);
         put_list(out_mut, &self.among, put_row);
@@ -129,7 +132,6 @@ impl PartialPage {
         let input = &mut input;
         let page = PartialPage {
             lsn: Lsn::from_u64(number(input)?),
-            groups: list(input, range)?,
             steps: list(input, step)?,
             rows: list(input, row)?,
             among: list(input, row)?,
@@ -183,6 +185,21 @@ impl StatisticsQuery {
                 put_list(&mut out, positions, |out, epk| put_bytes(out, epk.as_bytes()));
             }
             StatisticsQuery::Items => out.push(4),
+            StatisticsQuery::ScopeItems { limit } => {
+                out.push(5);
+                put_number(&mut out, *limit);
+            }
+            StatisticsQuery::SampledEntries { range, limit } => {
+                out.push(6);
+                put_key_range(&mut out, range);
+                put_number(&mut out, *limit);
+            }
+            StatisticsQuery::LastOrdinal => out.push(7),
+            StatisticsQuery::KeyMembers { set, limit } => {
+                out.push(8);
+                put_set(&mut out, set);
+                put_number(&mut out, *limit);
+            }
         }
         out
     }
@@ -200,6 +217,12 @@ impl StatisticsQuery {
             },
             3 => StatisticsQuery::KeyItems { positions: list(input, epk)? },
             4 => StatisticsQuery::Items,
+            5 => StatisticsQuery::ScopeItems { limit: number(input)? },
+            6 => {
+                StatisticsQuery::SampledEntries { range: key_range(input)?, limit: number(input)? }
+            }
+            7 => StatisticsQuery::LastOrdinal,
+            8 => StatisticsQuery::KeyMembers { set: set(input)?, limit: number(input)? },
             _ => return None,
         };
         input.is_empty().then_some(query)
@@ -294,6 +317,7 @@ fn put_path(out: &mut Vec<u8>, path: &AccessPath) {
     match path {
         AccessPath::Nothing => out.push(0),
         AccessPath::Items => out.push(1),
+        AccessPath::Created => out.push(4),
         AccessPath::Entries { of, ranges, absent, backwards } => {
             out.push(2);
             put_bytes(out, of.as_bytes());
@@ -319,6 +343,7 @@ fn path(input: &mut &[u8]) -> Option<AccessPath> {
             backwards: flag(input)?,
         },
         3 => AccessPath::Set(set(input)?),
+        4 => AccessPath::Created,
         _ => return None,
     })
 }
@@ -422,7 +447,6 @@ fn put_budget(out: &mut Vec<u8>, budget: &ScanBudget) {
     put_progress(out, budget.progress);
     put_bool(out, &budget.is_last);
     put_bool(out, &budget.coalesces);
-    put_bool(out, &budget.stops_anywhere);
 }
 
 fn budget(input: &mut &[u8]) -> Option<ScanBudget> {
@@ -440,7 +464,6 @@ fn budget(input: &mut &[u8]) -> Option<ScanBudget> {
         progress: progress(input)?,
         is_last: flag(input)?,
         coalesces: flag(input)?,
-        stops_anywhere: flag(input)?,
     })
 }
 
@@ -482,7 +505,6 @@ fn row(input: &mut &[u8]) -> Option<OutputRow> {
 }
 
 fn put_step(out: &mut Vec<u8>, step: &ScanStep) {
-    put_number(out, step.group as u64);
     put_bytes(out, &step.position);
     put_bool(out, &step.is_shared);
     put_bool(out, &step.is_one);
@@ -496,7 +518,6 @@ fn put_step(out: &mut Vec<u8>, step: &ScanStep) {
 
 fn step(input: &mut &[u8]) -> Option<ScanStep> {
     Some(ScanStep {
-        group: size(input)?,
         position: Bytes::copy_from_slice(bytes(input)?),
         is_shared: flag(input)?,
         is_one: flag(input)?,
@@ -507,4 +528,34 @@ fn step(input: &mut &[u8]) -> Option<ScanStep> {
         stats: stats(input)?,
         evaluated: size(input)?,
     })
+}
+
+fn put_property(out: &mut Vec<u8>, property: &SystemProperty) {
+    put_bytes(out, property.name.as_bytes());
+    match &property.value {
+        SystemValue::Rid => out.push(0),
+        SystemValue::Link { segments } => {
+            out.push(1);
+            segments.iter().for_each(|segment| put_bytes(out, segment.as_bytes()));
+        }
+        SystemValue::Etag => out.push(2),
+        SystemValue::Text(text) => {
+            out.push(3);
+            put_bytes(out, text.as_bytes());
+        }
+        SystemValue::Seconds => out.push(4),
+    }
+}
+
+fn property(input: &mut &[u8]) -> Option<SystemProperty> {
+    let (name, kind) = (text(input)?, take(input)?);
+    let value = match kind {
+        0 => SystemValue::Rid,
+        1 => SystemValue::Link { segments: [text(input)?, text(input)?, text(input)?] },
+        2 => SystemValue::Etag,
+        3 => SystemValue::Text(text(input)?),
+        4 => SystemValue::Seconds,
+        _ => return None,
+    };
+    Some(SystemProperty { name, value })
 }

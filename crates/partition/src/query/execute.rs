@@ -9,7 +9,7 @@
 mod steps;
 mod whole;
 
-pub use steps::{OpenScan, POSITION_BYTES_MAX, StepPosition};
+pub use steps::{OpenScan, StepPosition};
 
 use std::collections::BTreeMap;
 use std::collections::btree_map::Entry;
@@ -18,7 +18,10 @@ use std::rc::Rc;
 
 use index::{encode_order, encode_ordinal, encode_sort_values};
 use model::position::{Lsn, Ordinal};
-use query::{Ledger, PartialGroups, QueryError, Row, Run, STEPS_MAX};
+use model::rid::ContainerRid;
+use query::{
+    AddedProperties, DocumentView, Ledger, PartialGroups, QueryError, Row, RowSink, Run, STEPS_MAX,
+};
 
 use super::bucket_merge::Candidate;
 use super::candidates::Candidates;
@@ -67,6 +70,7 @@ pub(super) fn execute(
 /// Makes rows of candidates.
 struct Executor<'p> {
     lsn: Lsn,
+    container: ContainerRid,
     query: &'p PartitionQuery,
     candidates: Candidates<'p>,
     /// Counts the memory that is kept.
@@ -89,6 +93,7 @@ impl<'p> Executor<'p> {
         let watch = Rc::new(Stopwatch::new(slice, query.is_timed));
         Executor {
             lsn: snapshot.lsn(),
+            container: snapshot.container(),
             query,
             candidates: Candidates::new(snapshot, query, &watch),
             ledger: Rc::clone(ledger),
@@ -102,7 +107,6 @@ impl<'p> Executor<'p> {
     fn empty_page(&self) -> PartialPage {
         PartialPage {
             lsn: self.lsn,
-            groups: Vec::new(),
             steps: Vec::new(),
             rows: Vec::new(),
             among: Vec::new(),
@@ -127,7 +131,6 @@ impl<'p> Executor<'p> {
     /// The page, completed by what was read for the candidates.
     fn finished(&self, page: PartialPage, end: ScanEnd) -> PartialPage {
         PartialPage {
-            groups: self.candidates.begun.clone(),
             opening: self.candidates.opening,
             stats: self.candidates.stats(),
             candidates: self.candidates.scanned,
@@ -199,7 +202,7 @@ impl<'p> Executor<'p> {
         let mut next = Some(first);
         while let Some(Candidate { item, .. }) = next {
             if let Some(item) = &item {
-                let _ = run.document(item.json(), &mut |_| MORE)?;
+                self.run_on(run, item, &mut |_| MORE)?;
             }
             self.keep_pace(run)?;
             next = self.candidates.next_like(shared)?;
@@ -235,7 +238,7 @@ impl<'p> Executor<'p> {
         Ok(rows.into_values().collect())
     }
 
-    /// Passes the rows of an item to `sink`, with their sort keys if there is an order.
+    /// Passes the rows of an item to `sink`, with their sort keys if they are sorted.
     fn make(
         &self,
         run: &mut Run<'_>,
@@ -244,7 +247,7 @@ impl<'p> Executor<'p> {
     ) -> Result<(), ExecuteError> {
         let Some(item) = item else { return Ok(()) };
         let (is_distinct, mut number) = (self.query.bound.is_distinct(), 0_u32);
-        let _ = run.document(item.json(), &mut |row: Row<'_, '_>| {
+        self.run_on(run, item, &mut |row: Row<'_, '_>| {
             number += 1;
             let sort_key = self.sort_key(&row, item.ordinal, number)?;
             if self.query.points.iter().any(|point| point.is_after(&sort_key)) {
@@ -256,7 +259,27 @@ impl<'p> Executor<'p> {
             let compares = is_distinct && !self.query.by_value;
             let identity = if compares { row.identity() } else { String::new() };
             sink(OutputRow { sort_key, text, identity })
-        })?;
+        })
+    }
+
+    /// Runs the query on an item, with its system properties.
+    fn run_on(
+        &self,
+        run: &mut Run<'_>,
+        item: &Item,
+        sink: RowSink<'_>,
+    ) -> Result<(), ExecuteError> {
+        let Some(system) = &self.query.system else {
+            let _ = run.document(item.json().into(), sink)?;
+            return Ok(());
+        };
+        let write = || {
+            let mut out = String::new();
+            system.write(&item.stamp(self.container), &mut out);
+            out
+        };
+        let _ =
+            run.document(DocumentView::new(item.json(), &AddedProperties::new(&write)), sink)?;
         Ok(())
     }
 
@@ -267,12 +290,13 @@ impl<'p> Executor<'p> {
         ordinal: Ordinal,
         number: u32,
     ) -> Result<Vec<u8>, QueryError> {
-        let PartitionQuery { bound, order, by_value, .. } = self.query;
+        let PartitionQuery { bound, order, by_value, task, .. } = self.query;
         if *by_value {
             return value_sort_key(bound, order, row);
         }
         let mut sort_key = Vec::new();
-        if order.is_empty() {
+        // What is scanned without an order is in that of creation already.
+        if order.is_empty() && *task == Task::Scan {
             return Ok(sort_key);
         }
         for (key, descends) in row.keys()?.iter().zip(order) {

@@ -4,10 +4,11 @@
 //! worth it: they are intersected (zig-zag) without being read to their ends. Ranges may
 //! cover nearly everything, so their selectivity is measured first, up to a bound: a
 //! *probe*. An order is served by scanning along an index, unless the filter leaves so few
-//! items that sorting them costs less.
+//! items that sorting them costs less. Rows without an order come in that of creation,
+//! whatever the access path: so a page can begin where one on another path has ended.
 
 use std::fmt;
-use std::ops::{Bound as Edge, Range};
+use std::ops::Bound as Edge;
 use std::sync::Arc;
 
 use index::{Absence, EntryOrder, EntryRange};
@@ -18,7 +19,6 @@ use super::Approach;
 use super::access::{AccessPath, IndexRange, OrdinalSet};
 use super::composite::{self, described, value_at};
 use super::indexes::Indexes;
-use super::set_cursor::with_ordinals;
 use crate::command::PartitionError;
 use crate::config::PartitionConfig;
 
@@ -38,39 +38,31 @@ const PROBE_MAX: u64 = 1_000;
 /// Cost of finding an item by an index lookup, relative to reading it in a full scan.
 pub(super) const LOOKUP_FACTOR: u64 = 4;
 
+/// Cost of looking an item up and evaluating it, relative to reading an index entry.
+const ITEM_FACTOR: u64 = 10;
+
 /// The access path of a query, and what it provides.
 #[derive(Clone, Debug)]
 pub struct AccessPlan {
-    pub access: AccessPath,
+    /// Shared by the queries to all partitions.
+    pub access: Arc<AccessPath>,
     /// Whether candidates come in the order of the query.
     pub ordered: bool,
     /// The order of the entries that are scanned for an order, if they are.
     pub along: Option<EntryOrder>,
     /// Whether the access path covers the filter, so that no residual filter is evaluated.
     pub covers_filter: bool,
-    pub usage: IndexUse,
 }
 
 impl AccessPlan {
-    /// The order that positions of candidates refer to.
-    #[must_use]
-    pub fn order(&self) -> ScanOrder {
-        match self.access {
-            AccessPath::Nothing | AccessPath::Items => ScanOrder::Items,
-            AccessPath::Entries { .. } => ScanOrder::Entries,
-            AccessPath::Set(_) => ScanOrder::Ordinals,
-        }
-    }
-
     /// The plan of a query that no item can match.
     #[must_use]
     pub fn nothing() -> AccessPlan {
         AccessPlan {
-            access: AccessPath::Nothing,
+            access: Arc::new(AccessPath::Nothing),
             ordered: true,
             along: None,
             covers_filter: true,
-            usage: IndexUse::default(),
         }
     }
 }
@@ -98,18 +90,6 @@ pub enum OrderError {
         "The order by query does not have a corresponding composite index that it can be served from."
     )]
     NoComposite,
-    #[error("The index that the continuation token belongs to is not there any more.")]
-    Changed,
-}
-
-/// The order that positions of candidates refer to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum ScanOrder {
-    /// Hashed keys and ids.
-    Items,
-    Ordinals,
-    /// The entries of the index that their first bytes name.
-    Entries,
 }
 
 /// What the caller knows about the items of a query: the input of cost estimates.
@@ -130,12 +110,18 @@ pub trait Statistics {
         most: u64,
     ) -> Result<u64, PartitionError>;
 
+    /// Approximate number of entries in a range; counting may stop at `most`.
+    fn sampled_entries(&self, range: &EntryRange, most: u64) -> Result<u64, PartitionError>;
+
+    /// Number of items of a set in the partition keys that the query covers; counting may
+    /// stop at `most`.
+    fn key_members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError>;
+
     /// Number of rows that are wanted.
     fn rows(&self) -> u64;
 
-    /// The ordinals that matching items can have. Where those belong to one partition key,
-    /// they distinguish its entries from most others.
-    fn ordinals(&self) -> &Range<u64>;
+    /// Number of items that a page may scan.
+    fn items_max(&self) -> u64;
 
     /// Whether the query covers single partition keys only.
     fn is_narrow(&self) -> bool;
@@ -143,41 +129,40 @@ pub trait Statistics {
     /// Number of items that a full scan would read.
     fn items(&self) -> Result<u64, PartitionError>;
 
+    /// Number of items that the query's scope has, as far as that is known at little cost;
+    /// counting may stop at `most`.
+    fn scope_items(&self, most: u64) -> Result<u64, PartitionError>;
+
     /// Number of items that the container has around them.
     fn items_around(&self) -> Result<u64, PartitionError>;
 }
 
-/// Chooses the plan, for all buckets alike. Queries without an order keep the access path
-/// that they resume.
+/// Chooses the plan, for all buckets alike.
 pub(crate) fn plan(
     config: &PartitionConfig,
     (bound, approach): (&Bound, Approach),
     statistics: &dyn Statistics,
-    resume: Option<(ScanOrder, &[u8])>,
 ) -> Result<Result<AccessPlan, OrderError>, PartitionError> {
     let counts = bound.counts_documents();
-    let indexes = Indexes { config };
-    let planner = Planner { indexes, statistics, resume, counts };
+    let planner = Planner { indexes: Indexes { config }, statistics, counts };
     let order = bound.order();
     let served = match planner.order(&order, bound)? {
         Ok(served) => served,
         Err(error) => return Ok(Err(error)),
     };
     let scan = AccessPlan {
-        access: AccessPath::Items,
-        ordered: order.is_empty(),
+        access: Arc::new(AccessPath::Items),
+        ordered: order.is_empty() && !bound.streams(),
         along: None,
         covers_filter: false,
-        usage: IndexUse::default(),
     };
     if approach == Approach::Scan {
-        let same = resume.is_none_or(|(way, _)| way == scan.order());
-        return Ok(if same { Ok(scan) } else { Err(OrderError::Changed) });
+        return Ok(Ok(scan));
     }
     let filter = bound.filter();
     if filter.predicate == Predicate::Never {
         return Ok(Ok(AccessPlan {
-            access: AccessPath::Nothing,
+            access: Arc::new(AccessPath::Nothing),
             ordered: true,
             covers_filter: true,
             ..scan
@@ -188,25 +173,27 @@ pub(crate) fn plan(
     let found = planner.together(filter.predicate.parts()).or(found);
     let found =
         found.map(|found| IndexMatch { whole: found.whole && filter.covers_filter, ..found });
-    let choice = match (resume, served) {
-        (Some((way, _)), _) => planner.as_before(way, found, scan),
-        (None, Some(served)) => Some(planner.ordered(served, found, scan)?),
-        (None, None) => match planner.by_value(bound, found.as_ref())? {
-            Some(served) => Some(along(served, scan)),
-            None => Some(planner.unordered(found, scan)?),
+    let mut choice = match served {
+        Some(served) => planner.ordered(served, found, scan)?,
+        None => match planner.by_value(bound, found.as_ref())? {
+            Some(served) => along(served, scan),
+            None if bound.streams() => planner.by_creation(found, scan)?,
+            None => planner.unordered(found, scan)?,
         },
     };
-    let Some(mut choice) = choice else { return Ok(Err(OrderError::Changed)) };
     choice.covers_filter = choice.covers_filter && filter.covers_filter;
-    choice.usage = bound.index_use(&indexes);
     Ok(Ok(choice))
+}
+
+/// The indexes that a query can be served from, and those that it lacks, whichever of them
+/// the plan takes.
+pub(crate) fn index_use(config: &PartitionConfig, bound: &Bound) -> IndexUse {
+    bound.index_use(&Indexes { config })
 }
 
 pub(super) struct Planner<'c> {
     pub(super) indexes: Indexes<'c>,
     pub(super) statistics: &'c dyn Statistics,
-    /// The scan order of the previous page, and a key in it.
-    resume: Option<(ScanOrder, &'c [u8])>,
     /// Whether the query only counts items.
     counts: bool,
 }
@@ -353,47 +340,43 @@ impl Planner<'_> {
         })
     }
 
-    /// The access path of the previous page, also where another would be chosen by now.
-    /// `None` if it does not exist any more.
-    fn as_before(
+    /// In the order of creation: the items of a set, or all. What is small is read in
+    /// sequence and sorted instead, which takes a fraction of the time of looking items up.
+    fn by_creation(
         &self,
-        way: ScanOrder,
         found: Option<IndexMatch>,
         scan: AccessPlan,
-    ) -> Option<AccessPlan> {
-        if way == ScanOrder::Items {
-            return Some(scan);
+    ) -> Result<AccessPlan, PartitionError> {
+        if let Some(found) = found
+            && !self.is_costly(&found)?
+        {
+            let (covers, access) = (found.whole, AccessPath::Set(found.set));
+            let covers_filter = covers && access.is_exact();
+            let access = Arc::new(access);
+            return Ok(AccessPlan { covers_filter, access, ordered: true, ..scan });
         }
-        let covers = found.as_ref().is_some_and(|found| found.whole);
-        let access = found.map(as_access).filter(|access| match access {
-            AccessPath::Set(_) => way == ScanOrder::Ordinals,
-            AccessPath::Entries { ranges, .. } => {
-                way == ScanOrder::Entries && ranges.iter().all(|range| self.resumes_along(range))
-            }
-            AccessPath::Nothing | AccessPath::Items => false,
-        });
-        access.map(|access| AccessPlan {
-            covers_filter: covers && access.is_exact(),
-            access,
-            ..scan
-        })
+        let little = SORT_ITEMS_MAX.max(self.statistics.rows().saturating_mul(2));
+        let little = little.min(COLLECT_ENTRIES_MAX).min(self.statistics.items_max());
+        if self.statistics.scope_items(little + 1)? <= little {
+            return Ok(scan);
+        }
+        Ok(AccessPlan { access: Arc::new(AccessPath::Created), ordered: true, ..scan })
     }
 
-    /// Whether the previous page scanned the entries of this index.
-    fn resumes_along(&self, range: &EntryRange) -> bool {
-        let index = range.start.first_chunk::<INDEX_BYTES>();
-        self.resume.is_some_and(|(way, key)| {
-            way == ScanOrder::Entries && index.is_some_and(|index| key.starts_with(index))
-        })
-    }
-
-    /// Whether an access path is compatible with the resume point of the previous page.
-    fn is_open(&self, way: ScanOrder, range: &EntryRange) -> bool {
-        match self.resume {
-            None | Some((ScanOrder::Items, _)) => true,
-            Some((ScanOrder::Entries, _)) => way == ScanOrder::Entries && self.resumes_along(range),
-            Some((ScanOrder::Ordinals, _)) => way == ScanOrder::Ordinals,
+    /// Whether finding the items of a set in the order of creation costs more than walking
+    /// through all. The entries of ranges have to be collected first, all of them; walking
+    /// ends when there are enough rows.
+    fn is_costly(&self, found: &IndexMatch) -> Result<bool, PartitionError> {
+        if self.statistics.is_narrow() {
+            return self.is_wide(found);
         }
+        if !found.set.has_ranges() {
+            return Ok(false);
+        }
+        let (items, rows) = (self.statistics.items()?, self.statistics.rows());
+        let walk = ITEM_FACTOR.saturating_mul(rows.min(items)).saturating_mul(items);
+        let most = walk.isqrt().clamp(1, COLLECT_ENTRIES_MAX);
+        Ok(self.sampled_members(&found.set, most)? >= most)
     }
 
     fn unordered(
@@ -409,7 +392,7 @@ impl Planner<'_> {
         if (unsure || (self.statistics.is_narrow() && !counts)) && self.is_wide(&found)? {
             return Ok(scan);
         }
-        let access = as_access(found);
+        let access = Arc::new(as_access(found));
         Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan })
     }
 
@@ -433,7 +416,7 @@ impl Planner<'_> {
             && !(self.statistics.is_narrow() && self.is_wide(&found)?)
         {
             let covers = found.whole;
-            let access = as_access(found);
+            let access = Arc::new(as_access(found));
             return Ok(AccessPlan { covers_filter: covers && access.is_exact(), access, ..scan });
         }
         if self.statistics.is_narrow() && !served.begun {
@@ -453,21 +436,17 @@ impl Planner<'_> {
     }
 
     /// Upper bound of the members of a set, counted up to `most`. Those of other partition
-    /// keys are left out where entries are in the order of ordinals.
+    /// keys do not count, unless the set has ranges.
     pub(super) fn members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError> {
-        match set {
-            OrdinalSet::Equal(leaf) => {
-                let range = with_ordinals(&leaf.range, self.statistics.ordinals());
-                self.statistics.entries(&range, most)
-            }
-            OrdinalSet::Within(leaf) => self.statistics.entries(&leaf.range, most),
-            OrdinalSet::All(sets) => sets.iter().try_fold(most, |least, set| {
-                if least == 0 { Ok(0) } else { Ok(least.min(self.members(set, least)?)) }
-            }),
-            OrdinalSet::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
-                if sum >= most { Ok(sum) } else { Ok(sum + self.members(set, most - sum)?) }
-            }),
+        if self.statistics.is_narrow() && !set.has_ranges() {
+            return self.statistics.key_members(set, most);
         }
+        count(set, most, &mut |range, most| self.statistics.entries(range, most))
+    }
+
+    /// The same, approximately.
+    fn sampled_members(&self, set: &OrdinalSet, most: u64) -> Result<u64, PartitionError> {
+        count(set, most, &mut |range, most| self.statistics.sampled_entries(range, most))
     }
 
     fn find(&self, predicate: &Predicate) -> Result<Option<IndexMatch>, PartitionError> {
@@ -498,8 +477,7 @@ impl Planner<'_> {
             )
         };
         let narrow = parts.iter().filter(is_narrow).count();
-        let way = if slice.is_point { ScanOrder::Ordinals } else { ScanOrder::Entries };
-        if slice.equal < narrow || !self.is_open(way, &slice.leaf.range) {
+        if slice.equal < narrow {
             return None;
         }
         let whole = slice.conditions == parts.len();
@@ -536,31 +514,11 @@ impl Planner<'_> {
         Ok(Some(IndexMatch { set, whole, repeats: false, ranges: false }))
     }
 
-    /// Whether the previous page used this access path. Positions in sets are ordinals, so
-    /// any set with all matching items continues where another one ended.
-    fn was_chosen(&self, found: &IndexMatch) -> bool {
-        match &found.set {
-            OrdinalSet::Within(leaf) if !found.repeats => self.resumes_along(&leaf.range),
-            OrdinalSet::Equal(_)
-            | OrdinalSet::Within(_)
-            | OrdinalSet::All(_)
-            | OrdinalSet::Any(_) => {
-                matches!(self.resume, Some((ScanOrder::Ordinals, _)))
-            }
-        }
-    }
-
     fn narrowest(
         &self,
         mut found: Vec<IndexMatch>,
         whole: bool,
     ) -> Result<Option<IndexMatch>, PartitionError> {
-        if let Some(at) = found.iter().position(|found| self.was_chosen(found)) {
-            return Ok(Some(IndexMatch {
-                whole: whole && found.len() == 1,
-                ..found.swap_remove(at)
-            }));
-        }
         if found.len() < 2 {
             return Ok(found.pop().map(|found| IndexMatch { whole, ..found }));
         }
@@ -585,10 +543,7 @@ impl Planner<'_> {
         let whole = found_parts.iter().all(|found| found.whole);
         let ranges = found_parts.iter().any(|found| found.ranges);
         let set = OrdinalSet::Any(found_parts.into_iter().map(|found| found.set).collect());
-        if ranges
-            && self.resume.is_none()
-            && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX
-        {
+        if ranges && self.members(&set, COLLECT_ENTRIES_MAX)? >= COLLECT_ENTRIES_MAX {
             return Ok(None);
         }
         Ok(Some(IndexMatch { set, whole, repeats: true, ranges }))
@@ -645,6 +600,24 @@ impl Planner<'_> {
     }
 }
 
+/// Upper bound of the members of a set, where `entries` counts those of a range up to a
+/// bound.
+fn count(
+    set: &OrdinalSet,
+    most: u64,
+    entries: &mut dyn FnMut(&EntryRange, u64) -> Result<u64, PartitionError>,
+) -> Result<u64, PartitionError> {
+    match set {
+        OrdinalSet::Equal(leaf) | OrdinalSet::Within(leaf) => entries(&leaf.range, most),
+        OrdinalSet::All(sets) => sets.iter().try_fold(most, |least, set| {
+            if least == 0 { Ok(0) } else { Ok(least.min(count(set, least, entries)?)) }
+        }),
+        OrdinalSet::Any(sets) => sets.iter().try_fold(0, |sum: u64, set| {
+            if sum >= most { Ok(sum) } else { Ok(sum + count(set, most - sum, entries)?) }
+        }),
+    }
+}
+
 /// Intersects two ranges of one path, as in BETWEEN; whether there was another one.
 fn narrow(ranges: &mut [(&Predicate, IndexMatch)], part: &Predicate, found: &IndexMatch) -> bool {
     let OrdinalSet::Within(leaf) = &found.set else { return false };
@@ -660,16 +633,13 @@ fn narrow(ranges: &mut [(&Predicate, IndexMatch)], part: &Predicate, found: &Ind
     }
 }
 
-/// Bytes that name an index in its entries.
-const INDEX_BYTES: usize = 8;
-
 /// Along the index of the order.
 fn along(
     OrderedIndex { of, range, backwards, order, absent, .. }: OrderedIndex,
     scan: AccessPlan,
 ) -> AccessPlan {
     let access = AccessPath::Entries { of, ranges: vec![range], absent, backwards };
-    AccessPlan { access, ordered: true, along: Some(order), ..scan }
+    AccessPlan { access: Arc::new(access), ordered: true, along: Some(order), ..scan }
 }
 
 /// The types that a value may have.

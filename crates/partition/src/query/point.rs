@@ -60,17 +60,17 @@ impl Point {
 
     /// The point after a row, which follows the rows that another point is after.
     #[must_use]
-    pub fn after(sort_key: &[u8], before: &Point) -> Point {
+    pub fn after(sort_key: Vec<u8>, before: &Point) -> Point {
         let Some(kept) =
             sort_key.get(..SORT_KEY_BYTES_MAX).filter(|kept| kept.len() < sort_key.len())
         else {
-            return Point::past(sort_key.to_vec());
+            return Point::past(sort_key);
         };
         let given = before.given.as_ref().filter(|_| before.sort_key == kept);
         let rows = given.map_or(0, |given| given.rows).saturating_add(1);
         let mut marks = given.map(|given| given.marks.clone()).unwrap_or_default();
         marks.drain(..(marks.len() + 1).saturating_sub(MARKS_MAX));
-        marks.push(mark_of(sort_key));
+        marks.push(mark_of(&sort_key));
         Point { sort_key: kept.to_vec(), past: false, given: Some(Given { rows, marks }) }
     }
 
@@ -133,7 +133,7 @@ mod tests {
     fn long_places_are_counted() {
         let long = |end: u8| [vec![7; SORT_KEY_BYTES_MAX], vec![end; MARK_BYTES]].concat();
         let after = |ends: &[u8]| {
-            ends.iter().fold(Point::default(), |point, end| Point::after(&long(*end), &point))
+            ends.iter().fold(Point::default(), |point, end| Point::after(long(*end), &point))
         };
         let second = after(&[1, 2]);
         let done = |point: &Point, ends: &[u8]| {

@@ -14,6 +14,7 @@ use index::EntryOrder;
 use model::epk::EpkRange;
 use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
+use model::system_properties::SystemProperties;
 use query::{Bound, PartialGroups, QueryError, Watch};
 
 use super::access::AccessPath;
@@ -27,7 +28,7 @@ pub struct PartitionQuery {
     pub bound: Arc<Bound>,
     pub task: Task,
     /// The access path, the same in every partition.
-    pub path: AccessPath,
+    pub path: Arc<AccessPath>,
     /// The order of the entries that are scanned in the order of the query, if they are.
     pub along: Option<EntryOrder>,
     /// Whether the access path covers the filter, so that no residual filter is evaluated.
@@ -39,19 +40,18 @@ pub struct PartitionQuery {
     pub by_value: bool,
     /// The parts of the ring to scan, in order and disjoint.
     pub within: Vec<EpkRange>,
-    /// The ordinals that items there can have.
+    /// The ordinals to scan.
     pub ordinals: Range<u64>,
     /// The prefix of the items' partition keys, where the client named one.
     pub prefix: Option<Arc<PartitionKey>>,
-    /// The part of the ring that was being scanned, where items are read bucket by bucket:
-    /// what is before it is done, and `starts` are positions in it.
-    pub current: Option<EpkRange>,
     /// Where the scan starts: after all of these.
     pub starts: Vec<ScanStart>,
     /// Rows count only after all of these.
     pub points: Vec<Point>,
     pub now: Timestamp,
     pub budget: ScanBudget,
+    /// The system properties that documents are shown with.
+    pub system: Option<Arc<SystemProperties>>,
     /// Distinguishes the random numbers of parts of one query.
     pub part: u64,
     /// Whether the client asked for timings.
@@ -100,8 +100,6 @@ pub struct ScanBudget {
     pub progress: ScanProgress,
     /// Whether steps of items without a row can be combined.
     pub coalesces: bool,
-    /// Whether the scan may stop where a position is too long for a cursor.
-    pub stops_anywhere: bool,
 }
 
 impl Default for ScanBudget {
@@ -118,7 +116,6 @@ impl Default for ScanBudget {
             steps: usize::MAX,
             progress: ScanProgress::default(),
             coalesces: false,
-            stops_anywhere: true,
         }
     }
 }
@@ -140,8 +137,6 @@ pub struct ScanProgress {
 pub struct PartialPage {
     /// The LSN of the partition.
     pub lsn: Lsn,
-    /// The parts of the ring that steps are in.
-    pub groups: Vec<EpkRange>,
     pub steps: Vec<ScanStep>,
     /// A sorted run.
     pub rows: Vec<OutputRow>,
@@ -165,9 +160,7 @@ pub struct PartialPage {
 /// One candidate, or several that belong together.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScanStep {
-    /// The number of the group that it is in.
-    pub group: usize,
-    /// Position in the group: the key without its bucket's prefix. Of several candidates,
+    /// Its ordinal, or its key without its bucket's prefix. Of several candidates,
     /// that of the last one, or the prefix that all of them share.
     pub position: Bytes,
     /// Whether it is all candidates of the partition whose positions have this prefix.

@@ -20,6 +20,9 @@ use crate::key::{self, GROUP_AT, Group, Keys};
 use crate::record::{Head, Item, KeyStatistics, RecordError};
 use crate::rows::Rows;
 
+/// Logical partitions whose members are merged. Of more, items are found otherwise.
+pub const KEYS_MAX: usize = 64;
+
 /// Start position of a scan, if it is not its beginning.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum ScanStart {
@@ -42,20 +45,14 @@ impl ScanStart {
     }
 }
 
-/// The position on the ring of a position of [`super::ScanOrder::Items`].
-#[must_use]
-pub fn position_epk(position: &[u8]) -> Option<Epk> {
-    key::parse_item_name(position).map(|(epk, _)| epk)
-}
-
 /// Which items of a bucket are scanned.
 #[derive(Clone, Debug)]
 pub(super) struct ScanScope<'s> {
     /// Those in these parts of the ring.
     pub(super) within: &'s [EpkRange],
-    /// The ordinals that they can have.
+    /// And of them those with these ordinals.
     pub(super) ordinals: &'s Range<u64>,
-    /// And of them, if given, those whose partition keys have this prefix.
+    /// And of those, if given, the ones whose partition keys have this prefix.
     pub(super) prefix: Option<&'s Arc<PartitionKey>>,
 }
 
@@ -101,6 +98,13 @@ pub(super) struct BucketScan<'v> {
 enum ScanSource<'v> {
     Nothing,
     Items(Ranges<'v>),
+    /// The names of items, in the order of creation.
+    Names(Rows<'v>),
+    /// The members of one logical partition, in the order of creation.
+    Members {
+        rows: Rows<'v>,
+        epk: Epk,
+    },
     /// With the items that have none, if they belong there.
     Entries {
         ranges: Ranges<'v>,
@@ -110,7 +114,15 @@ enum ScanSource<'v> {
     Set {
         members: SetCursor<'v>,
         next: Range<u64>,
+        own: Option<OwnEntries>,
     },
+}
+
+/// The entries of items that were found in single logical partitions: those of others that
+/// were passed do not count.
+struct OwnEntries {
+    per_item: u64,
+    found: u64,
 }
 
 /// A position in a scan whose item is not loaded yet.
@@ -120,11 +132,24 @@ pub(super) struct ScanEntry {
     target: Target,
 }
 
-/// An entry, or an item that needs no lookup.
+/// A position that a scan has come to.
+pub(super) struct Found {
+    pub(super) entry: ScanEntry,
+    /// The number of its scan among those that are merged.
+    pub(super) scan: usize,
+    /// Entries that all of them had read by then.
+    pub(super) entries: u64,
+}
+
+/// What is known of an item.
 #[derive(Debug)]
 enum Target {
     Entry(u64),
+    /// The key of the item.
+    Key(Bytes),
     Item(Bytes),
+    /// It is in another part of the ring.
+    Outside,
 }
 
 impl<'v> BucketScan<'v> {
@@ -133,32 +158,23 @@ impl<'v> BucketScan<'v> {
         (view, now): (&'v dyn View, Timestamp),
         config: &Arc<PartitionConfig>,
         bucket: &Bucket,
-        access: &AccessPath,
+        access: &'v AccessPath,
         wanted: &ScanScope<'_>,
         starts: &[ScanStart],
     ) -> Result<BucketScan<'v>, PartitionError> {
         let ScanScope { within, ordinals, prefix } = *wanted;
         let keys = config.keys(bucket);
+        let whole = within.iter().any(|within| within.covers(&bucket.range));
+        let is_keys = !whole
+            && within.len() <= KEYS_MAX
+            && within.iter().all(|within| within.position().is_some());
+        let positions = || within.iter().filter_map(EpkRange::position);
         let source = match access {
             AccessPath::Nothing => ScanSource::Nothing,
-            AccessPath::Items => {
-                let group = keys.group(Group::Item);
-                let of_keys = |within: &EpkRange| {
-                    let mut range = KeyRange::prefix(&group);
-                    range.start = range.start.max(keys.item(&within.min, ""));
-                    if within.max < bucket.range.max {
-                        range.end = Some(keys.item(&within.max, ""));
-                    }
-                    begin(&mut range, &group, starts, Direction::Forward);
-                    range
-                };
-                let probed = within.len() > 1;
-                let rest = within.iter().rev().map(|within| KeySpan {
-                    range: of_keys(within),
-                    probe: within.position().filter(|_| probed).map(|epk| keys.statistics(epk)),
-                });
-                ScanSource::Items(Ranges::new(view, rest.collect(), Direction::Forward))
+            AccessPath::Created => {
+                ScanSource::created(view, &keys, within, is_keys, from_starts(ordinals, starts))
             }
+            AccessPath::Items => ScanSource::items(view, &keys, bucket, within),
             AccessPath::Entries { ranges, absent, backwards, .. } => {
                 let direction = if *backwards { Direction::Backward } else { Direction::Forward };
                 let group = keys.group(Group::Index);
@@ -180,19 +196,16 @@ impl<'v> BucketScan<'v> {
                 ScanSource::Entries { ranges, absent, direction }
             }
             AccessPath::Set(set) => {
-                let members = SetCursor::open(view, &keys, (set, ordinals))?;
-                let first = starts.iter().map(|start| match start {
-                    ScanStart::At(position) => ordinal_at(position),
-                    ScanStart::After(position) | ScanStart::AfterPrefix(position) => {
-                        ordinal_at(position).saturating_add(1)
-                    }
-                });
-                let first = first.max().unwrap_or_default();
-                let next = ordinals.start.max(first)..ordinals.end;
-                ScanSource::Set { members, next }
+                let next = from_starts(ordinals, starts);
+                let mut members = SetCursor::open(view, &keys, (set, &next))?;
+                let own = is_keys.then(|| OwnEntries { per_item: set.leaves(), found: 0 });
+                if is_keys {
+                    let of_keys = SetCursor::of_keys(view, &keys, positions(), &next);
+                    members = SetCursor::All(vec![of_keys, members]);
+                }
+                ScanSource::Set { members, next, own }
             }
         };
-        let whole = within.iter().any(|within| within.covers(&bucket.range));
         let clip = (!whole).then(|| within.to_vec());
         let (prefix, loaded) = (prefix.cloned(), ScanStats::default());
         Ok(BucketScan { view, now, config: Arc::clone(config), keys, clip, prefix, source, loaded })
@@ -207,6 +220,22 @@ impl<'v> BucketScan<'v> {
                 let Some((key, value)) = ranges.next()? else { return Ok(None) };
                 Ok(Some(ScanEntry { position: position_in(&key), target: Target::Item(value) }))
             }
+            ScanSource::Names(rows) => {
+                let Some((key, name)) = rows.next()? else { return Ok(None) };
+                let target = match item_key(&self.keys, self.clip.as_deref(), Some(&name))? {
+                    Some(item) => Target::Key(item),
+                    None => Target::Outside,
+                };
+                Ok(Some(ScanEntry { position: position_in(&key), target }))
+            }
+            ScanSource::Members { rows, epk } => {
+                let Some((key, id)) = rows.next()? else { return Ok(None) };
+                let malformed = |_| RecordError::Malformed { what: "member" };
+                let target =
+                    Target::Key(self.keys.item(epk, std::str::from_utf8(&id).map_err(malformed)?));
+                let position = key.slice(key.len().saturating_sub(size_of::<u64>())..);
+                Ok(Some(ScanEntry { position, target }))
+            }
             ScanSource::Entries { ranges, absent, direction } => {
                 if *direction == Direction::Forward
                     && let Some(found) = next_absent(absent)?
@@ -220,7 +249,7 @@ impl<'v> BucketScan<'v> {
                 let target = Target::Entry(set_cursor::ordinal_of(&key)?);
                 Ok(Some(ScanEntry { position: position_in(&key), target }))
             }
-            ScanSource::Set { members, next } => {
+            ScanSource::Set { members, next, own } => {
                 if next.is_empty() {
                     return Ok(None);
                 }
@@ -230,6 +259,7 @@ impl<'v> BucketScan<'v> {
                     return Ok(None);
                 };
                 next.start = ordinal + 1;
+                own.iter_mut().for_each(|own| own.found += 1);
                 let position = Bytes::copy_from_slice(&ordinal.to_be_bytes());
                 Ok(Some(ScanEntry { position, target: Target::Entry(ordinal) }))
             }
@@ -243,19 +273,22 @@ impl<'v> BucketScan<'v> {
         ranges.current.skip(&self.keys.index_entry(beginning));
     }
 
-    /// The item at a position that this scan returned.
-    fn load(&mut self, entry: ScanEntry) -> Result<Option<Item>, PartitionError> {
-        let value = match entry.target {
-            Target::Item(value) => Some(value),
-            Target::Entry(ordinal) => match self.key_of(ordinal)? {
+    /// The item at a position that this scan returned. Adds it to what was loaded.
+    fn load(
+        &self,
+        target: &Target,
+        loaded: &mut ScanStats,
+    ) -> Result<Option<Item>, PartitionError> {
+        let value = match target {
+            Target::Item(value) => return self.checked(Some(value), loaded),
+            Target::Outside => None,
+            Target::Key(key) => Some(self.view.get(key)?.ok_or_else(dangling)?),
+            Target::Entry(ordinal) => match self.key_of(*ordinal)? {
                 Some(key) => Some(self.view.get(&key)?.ok_or_else(dangling)?),
                 None => None,
             },
         };
-        let mut loaded = self.loaded;
-        let item = self.checked(value.as_ref(), &mut loaded)?;
-        self.loaded = loaded;
-        Ok(item)
+        self.checked(value.as_ref(), loaded)
     }
 
     /// The item of a stored value, counted; `None` if it has expired or has another
@@ -293,7 +326,12 @@ impl<'v> BucketScan<'v> {
             let Some(found) = self.advance()? else { return Ok((count, true)) };
             let is_there = match found.target {
                 Target::Entry(ordinal) if sure => self.is_inside(ordinal)?,
-                Target::Entry(_) | Target::Item(_) => self.load(found)?.is_some(),
+                Target::Entry(_) | Target::Key(_) | Target::Item(_) | Target::Outside => {
+                    let mut loaded = self.loaded;
+                    let item = self.load(&found.target, &mut loaded)?;
+                    self.loaded = loaded;
+                    item.is_some()
+                }
             };
             count += u64::from(is_there);
         }
@@ -325,11 +363,12 @@ impl<'v> BucketScan<'v> {
     /// Index entries that were read.
     pub(super) fn entries(&self) -> u64 {
         match &self.source {
-            ScanSource::Nothing => 0,
+            ScanSource::Nothing | ScanSource::Names(_) | ScanSource::Members { .. } => 0,
             ScanSource::Items(ranges) => ranges.probed,
             ScanSource::Entries { ranges, absent, .. } => {
                 ranges.read + ranges.current.read + absent.as_ref().map_or(0, AbsentScan::read)
             }
+            ScanSource::Set { own: Some(own), .. } => own.per_item * own.found,
             ScanSource::Set { members, .. } => members.read(),
         }
     }
@@ -342,22 +381,92 @@ impl<'v> BucketScan<'v> {
     /// The key of an item; `None` if it is not in the scanned part of the ring.
     fn key_of(&self, ordinal: u64) -> Result<Option<Bytes>, PartitionError> {
         let name = self.view.get(&self.name_key(ordinal)?)?;
-        self.item_key(name.as_deref())
+        item_key(&self.keys, self.clip.as_deref(), name.as_deref())
     }
 
     /// The key of an item's name.
     fn name_key(&self, ordinal: u64) -> Result<Bytes, PartitionError> {
         Ok(self.keys.ordinal(Ordinal::from_u64(ordinal).ok_or_else(dangling)?))
     }
+}
 
-    /// The key of the item with a name; `None` if it is not in the scanned part of the
-    /// ring.
-    fn item_key(&self, name: Option<&[u8]>) -> Result<Option<Bytes>, PartitionError> {
-        let damaged = || RecordError::Malformed { what: "ordinal" };
-        let (epk, id) = name.and_then(key::parse_item_name).ok_or_else(damaged)?;
-        let is_inside = self.clip.as_ref().is_none_or(|clip| is_among(clip, &epk));
-        Ok(is_inside.then(|| self.keys.item(&epk, id)))
+impl<'v> ScanSource<'v> {
+    /// All items in parts of the ring, in the order of keys.
+    fn items(
+        view: &'v dyn View,
+        keys: &Keys,
+        bucket: &Bucket,
+        within: &[EpkRange],
+    ) -> ScanSource<'v> {
+        let group = keys.group(Group::Item);
+        let of_keys = |within: &EpkRange| {
+            let mut range = KeyRange::prefix(&group);
+            range.start = range.start.max(keys.item(&within.min, ""));
+            if within.max < bucket.range.max {
+                range.end = Some(keys.item(&within.max, ""));
+            }
+            range
+        };
+        let probed = within.len() > 1;
+        let rest = within.iter().rev().map(|within| KeySpan {
+            range: of_keys(within),
+            probe: within.position().filter(|_| probed).map(|epk| keys.statistics(epk)),
+        });
+        ScanSource::Items(Ranges::new(view, rest.collect(), Direction::Forward))
     }
+
+    /// The same in the order of creation.
+    fn created(
+        view: &'v dyn View,
+        keys: &Keys,
+        within: &[EpkRange],
+        is_keys: bool,
+        ordinals: Range<u64>,
+    ) -> ScanSource<'v> {
+        let rows = |prefix: &[u8]| {
+            Rows::new(view, set_cursor::run_of(prefix, &ordinals), Direction::Forward)
+        };
+        match within {
+            _ if !is_keys => ScanSource::Names(rows(&keys.group(Group::Ordinal))),
+            [EpkRange { min: epk, .. }] => {
+                ScanSource::Members { rows: rows(&keys.members(epk)), epk: epk.clone() }
+            }
+            several => {
+                let positions = several.iter().filter_map(EpkRange::position);
+                let members = SetCursor::of_keys(view, keys, positions, &ordinals);
+                ScanSource::Set { members, next: ordinals, own: None }
+            }
+        }
+    }
+}
+
+/// The key of the item with a name; `None` if it is not in the scanned part of the ring.
+fn item_key(
+    keys: &Keys,
+    clip: Option<&[EpkRange]>,
+    name: Option<&[u8]>,
+) -> Result<Option<Bytes>, PartitionError> {
+    let damaged = || RecordError::Malformed { what: "ordinal" };
+    let name = name.ok_or_else(damaged)?;
+    if let Some(clip) = clip {
+        let (epk, _) = key::take_epk(name).ok_or_else(damaged)?;
+        if !is_among(clip, &epk) {
+            return Ok(None);
+        }
+    }
+    // A damaged name leads to no item.
+    Ok(Some(keys.named_item(name)))
+}
+
+/// The ordinals that are left from start positions on.
+fn from_starts(ordinals: &Range<u64>, starts: &[ScanStart]) -> Range<u64> {
+    let firsts = starts.iter().map(|start| match start {
+        ScanStart::At(position) => ordinal_at(position),
+        ScanStart::After(position) | ScanStart::AfterPrefix(position) => {
+            ordinal_at(position).saturating_add(1)
+        }
+    });
+    firsts.fold(ordinals.start, u64::max).min(ordinals.end)..ordinals.end
 }
 
 /// An index entry without an item.
@@ -365,44 +474,79 @@ fn dangling() -> RecordError {
     RecordError::Malformed { what: "index key" }
 }
 
-/// Loads the items at positions that scans of one view returned, each with the number of
-/// its scan, by batched lookups: first their names, then the items. Adds up what was loaded
-/// after each.
+/// Loads the item at a position that one of the scans returned. Adds it to what was loaded.
+pub(super) fn load(
+    scans: &[BucketScan<'_>],
+    Found { entry, scan, .. }: &Found,
+    loaded: &mut ScanStats,
+) -> Result<Option<Item>, PartitionError> {
+    scan_at(scans, *scan)?.load(&entry.target, loaded)
+}
+
+/// Loads the items at positions that scans of one view returned, by batched lookups: first
+/// their names, then the items. Hands on each with what had been read for it and those
+/// before it.
 pub(super) fn load_all(
     view: &dyn View,
     scans: &[BucketScan<'_>],
-    entries: &[(usize, ScanEntry)],
+    mut found: Vec<Found>,
     loaded: &mut ScanStats,
-) -> Result<Vec<(Option<Item>, ScanStats)>, PartitionError> {
-    let scan = |at: usize| scans.get(at).ok_or(PartitionError::Gone);
-    let mut names = Vec::new();
-    for (at, entry) in entries {
+    mut take: impl FnMut(Bytes, Option<Item>, ScanStats),
+) -> Result<(), PartitionError> {
+    let names = view.multi_get(&name_keys(scans, &found)?)?;
+    let items = view.multi_get(&item_keys(scans, &mut found, names)?)?;
+    let mut items = items.into_iter();
+    for Found { entry, scan, entries } in found {
+        let value = match entry.target {
+            Target::Item(value) => Some(value),
+            Target::Entry(_) | Target::Key(_) => Some(items.next().flatten().ok_or_else(dangling)?),
+            Target::Outside => None,
+        };
+        let item = scan_at(scans, scan)?.checked(value.as_ref(), loaded)?;
+        take(entry.position, item, ScanStats { entries, ..*loaded });
+    }
+    Ok(())
+}
+
+fn scan_at<'s, 'v>(
+    scans: &'s [BucketScan<'v>],
+    at: usize,
+) -> Result<&'s BucketScan<'v>, PartitionError> {
+    scans.get(at).ok_or(PartitionError::Gone)
+}
+
+/// The keys of the names of all items that have to be looked up.
+fn name_keys(scans: &[BucketScan<'_>], found: &[Found]) -> Result<Vec<Bytes>, PartitionError> {
+    let mut keys = Vec::with_capacity(found.len());
+    for Found { entry, scan, .. } in found {
         if let Target::Entry(ordinal) = entry.target {
-            names.push(scan(*at)?.name_key(ordinal)?);
+            keys.push(scan_at(scans, *scan)?.name_key(ordinal)?);
         }
     }
-    let mut names = view.multi_get(&names)?.into_iter();
-    let (mut keys, mut is_looked_up) = (Vec::new(), Vec::with_capacity(entries.len()));
-    for (at, entry) in entries {
-        let key = match entry.target {
-            Target::Entry(_) => scan(*at)?.item_key(names.next().flatten().as_deref())?,
-            Target::Item(_) => None,
-        };
-        is_looked_up.push(key.is_some());
-        keys.extend(key);
+    Ok(keys)
+}
+
+/// The keys of the items with these names. Marks the others as outside.
+fn item_keys(
+    scans: &[BucketScan<'_>],
+    found: &mut [Found],
+    names: Vec<Option<Bytes>>,
+) -> Result<Vec<Bytes>, PartitionError> {
+    let (mut keys, mut names) = (Vec::with_capacity(found.len()), names.into_iter());
+    for Found { entry, scan, .. } in found {
+        match &entry.target {
+            Target::Entry(_) => {
+                let (scan, name) = (scan_at(scans, *scan)?, names.next().flatten());
+                match item_key(&scan.keys, scan.clip.as_deref(), name.as_deref())? {
+                    Some(key) => keys.push(key),
+                    None => entry.target = Target::Outside,
+                }
+            }
+            Target::Key(key) => keys.push(key.clone()),
+            Target::Item(_) | Target::Outside => {}
+        }
     }
-    let mut values = view.multi_get(&keys)?.into_iter();
-    let mut items = Vec::with_capacity(entries.len());
-    for ((at, entry), is_looked_up) in entries.iter().zip(is_looked_up) {
-        let value = match &entry.target {
-            Target::Item(value) => Some(value.clone()),
-            Target::Entry(_) if is_looked_up => Some(values.next().flatten().ok_or_else(dangling)?),
-            Target::Entry(_) => None,
-        };
-        let item = scan(*at)?.checked(value.as_ref(), loaded)?;
-        items.push((item, *loaded));
-    }
-    Ok(items)
+    Ok(keys)
 }
 
 fn next_absent(absent: &mut Option<AbsentScan<'_>>) -> Result<Option<ScanEntry>, PartitionError> {
@@ -523,8 +667,10 @@ fn position_in(key: &Bytes) -> Bytes {
     key.slice((GROUP_AT + 1).min(key.len())..)
 }
 
-/// The ordinal at a position. Positions come from clients, so any bytes are possible.
-fn ordinal_at(position: &[u8]) -> u64 {
+/// The ordinal at a position in the order of creation. Positions come from clients, so any
+/// bytes are possible.
+#[must_use]
+pub fn ordinal_at(position: &[u8]) -> u64 {
     let mut bytes = [0; 8];
     bytes.iter_mut().zip(position).for_each(|(to, from)| *to = *from);
     u64::from_be_bytes(bytes)

@@ -1,9 +1,10 @@
 //! Cursors over sets of items in the order of their ordinals: zig-zag intersection and
 //! union.
 //!
-//! Entries with one value come in the order of ordinals, so sets of them are intersected
-//! and united by advancing all cursors together: nothing is held in memory, and whatever
-//! cannot be in the intersection is skipped by a seek.
+//! Entries with one value come in the order of ordinals, and so do the members of a logical
+//! partition. Sets of them are intersected and united by advancing all cursors together:
+//! nothing is held in memory, and whatever cannot be in the intersection is skipped by a
+//! seek.
 
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
@@ -11,6 +12,7 @@ use std::ops::Range;
 
 use bytes::Bytes;
 use index::{EntryOrder, EntryRange};
+use model::epk::Epk;
 use storage::{Direction, KeyRange, ScanLimit, View};
 
 use super::access::{IndexRange, OrdinalSet};
@@ -22,13 +24,9 @@ use crate::rows::Rows;
 /// A cursor over a set. Ordinals are plain numbers here, because one past the last is
 /// possible, too.
 pub(super) enum SetCursor<'v> {
-    Equal {
-        rows: Rows<'v>,
-        entry: Bytes,
-        /// The last result: it is requested again until the others agree.
-        last: Option<u64>,
-        read: u64,
-    },
+    Equal(OrdinalRun<'v>),
+    /// The items of one logical partition.
+    Key(OrdinalRun<'v>),
     /// Those of a range, collected.
     Sorted {
         ordinals: Vec<u64>,
@@ -43,7 +41,48 @@ pub(super) enum SetCursor<'v> {
     },
 }
 
+/// Keys that have a prefix and then an ordinal.
+pub(super) struct OrdinalRun<'v> {
+    rows: Rows<'v>,
+    prefix: Bytes,
+    /// The last result: it is requested again until the others agree.
+    last: Option<u64>,
+    read: u64,
+}
+
+impl<'v> OrdinalRun<'v> {
+    fn open(view: &'v dyn View, prefix: Bytes, ordinals: &Range<u64>) -> OrdinalRun<'v> {
+        let rows = Rows::new(view, run_of(&prefix, ordinals), Direction::Forward);
+        OrdinalRun { rows, prefix, last: None, read: 0 }
+    }
+
+    fn seek(&mut self, least: u64) -> Result<Option<u64>, PartitionError> {
+        match self.last {
+            Some(last) if least <= last => return Ok(Some(last)),
+            // The next one, which needs no key to seek by.
+            Some(last) if least - 1 == last => drop(self.rows.next()?),
+            Some(_) | None => self.rows.seek(&with_ordinal(&self.prefix, least).into()),
+        }
+        let found = self.rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
+        self.read += u64::from(found.is_some() && found != self.last);
+        self.last = found;
+        Ok(found)
+    }
+}
+
 impl<'v> SetCursor<'v> {
+    /// The items of logical partitions.
+    pub(super) fn of_keys<'k>(
+        view: &'v dyn View,
+        keys: &Keys,
+        positions: impl Iterator<Item = &'k Epk>,
+        ordinals: &Range<u64>,
+    ) -> SetCursor<'v> {
+        let open = |epk| SetCursor::Key(OrdinalRun::open(view, keys.members(epk), ordinals));
+        let members = positions.map(open).collect();
+        SetCursor::Any { members, next: BinaryHeap::new(), begun: false }
+    }
+
     /// Members with other ordinals than these may be left out.
     pub(super) fn open(
         view: &'v dyn View,
@@ -55,14 +94,8 @@ impl<'v> SetCursor<'v> {
         };
         Ok(match set {
             OrdinalSet::Equal(IndexRange { range, .. }) => {
-                let within = stored(keys, &with_ordinals(range, ordinals));
-                let rows = Rows::new(view, within, Direction::Forward);
-                SetCursor::Equal {
-                    rows,
-                    entry: keys.index_entry(&range.start),
-                    last: None,
-                    read: 0,
-                }
+                let entry = keys.index_entry(&range.start);
+                SetCursor::Equal(OrdinalRun::open(view, entry, ordinals))
             }
             OrdinalSet::Within(IndexRange { range, .. }) => collected(view, stored(keys, range))?,
             OrdinalSet::All(sets) => SetCursor::All(open_all(sets)?),
@@ -76,13 +109,7 @@ impl<'v> SetCursor<'v> {
     /// The first member from `least` on. Callers never seek backwards.
     pub(super) fn seek(&mut self, least: u64) -> Result<Option<u64>, PartitionError> {
         match self {
-            SetCursor::Equal { rows, entry, last, read } => {
-                rows.seek(&with_ordinal(entry, least).into());
-                let found = rows.peek()?.map(|(key, _)| ordinal_of(key)).transpose()?;
-                *read += u64::from(found.is_some() && found != *last);
-                *last = found;
-                Ok(found)
-            }
+            SetCursor::Equal(run) | SetCursor::Key(run) => run.seek(least),
             SetCursor::Sorted { ordinals, at, .. } => {
                 let rest = ordinals.get(*at..).unwrap_or_default();
                 *at += rest.partition_point(|ordinal| *ordinal < least);
@@ -101,10 +128,12 @@ impl<'v> SetCursor<'v> {
         }
     }
 
-    /// Number of entries read.
+    /// Number of index entries read.
     pub(super) fn read(&self) -> u64 {
         match self {
-            SetCursor::Equal { read, .. } | SetCursor::Sorted { read, .. } => *read,
+            SetCursor::Key(_) => 0,
+            SetCursor::Equal(run) => run.read,
+            SetCursor::Sorted { read, .. } => *read,
             SetCursor::All(members) | SetCursor::Any { members, .. } => {
                 members.iter().map(SetCursor::read).sum()
             }
@@ -170,6 +199,26 @@ pub(crate) fn count_entries(
     Ok(rows.read)
 }
 
+/// Number of items of a set in logical partitions; counting stops at `most`. Takes no more
+/// steps than these have items, whatever others the set has.
+pub(crate) fn count_members<'k>(
+    view: &dyn View,
+    keys: &Keys,
+    (set, positions): (&OrdinalSet, impl Iterator<Item = &'k Epk>),
+    most: u64,
+) -> Result<u64, PartitionError> {
+    let ordinals = 0..u64::MAX;
+    let of_keys = SetCursor::of_keys(view, keys, positions, &ordinals);
+    let mut members = SetCursor::All(vec![of_keys, SetCursor::open(view, keys, (set, &ordinals))?]);
+    let (mut count, mut least) = (0, 0);
+    while count < most
+        && let Some(found) = members.seek(least)?
+    {
+        (count, least) = (count + 1, found + 1);
+    }
+    Ok(count)
+}
+
 /// Number of distinct values in a part of an index, as far as its entries show; counting
 /// stops at `most`.
 pub(crate) fn count_values(
@@ -232,13 +281,10 @@ pub(super) fn stored(keys: &Keys, range: &EntryRange) -> KeyRange {
     KeyRange::new(keys.index_entry(&range.start), keys.index_entry(&range.end))
 }
 
-/// The entries of one value that have one of these ordinals.
-pub(super) fn with_ordinals(range: &EntryRange, ordinals: &Range<u64>) -> EntryRange {
-    EntryRange {
-        start: with_ordinal(&range.start, ordinals.start),
-        end: with_ordinal(&range.start, ordinals.end),
-        exact: range.exact,
-    }
+/// The keys that have a prefix and then one of these ordinals.
+pub(super) fn run_of(prefix: &[u8], ordinals: &Range<u64>) -> KeyRange {
+    let bound = |ordinal| Bytes::from(with_ordinal(prefix, ordinal));
+    KeyRange::new(bound(ordinals.start), bound(ordinals.end))
 }
 
 fn with_ordinal(entry: &[u8], ordinal: u64) -> Vec<u8> {

@@ -3,10 +3,10 @@
 use std::sync::Arc;
 
 use bytes::Bytes;
+use model::epk::Epk;
 use model::json::{Object, Raw, Value};
 use model::limits::Limits;
 use model::name::ItemId;
-use model::partition_key::Location;
 use partition::{
     Command, Document, EffectKind, EtagMatch, Operation, Outcome, PartitionConfig, PartitionError,
     Patch,
@@ -90,7 +90,7 @@ impl Shape {
 pub(crate) struct Traffic {
     pub(crate) dice: Dice,
     shape: Shape,
-    locations: Vec<Location>,
+    positions: Vec<Epk>,
     stale: Vec<String>,
 }
 
@@ -102,20 +102,20 @@ impl Traffic {
             let key = definition.partition_key().extract(Raw::trusted(&text)).unwrap();
             definition.partition_key().locate(&key).unwrap()
         };
-        let locations = KEYS.iter().map(locate).collect();
-        Traffic { dice: Dice::new(seed), shape, locations, stale: vec!["nonsense".to_owned()] }
+        let positions = KEYS.iter().map(locate).collect();
+        Traffic { dice: Dice::new(seed), shape, positions, stale: vec!["nonsense".to_owned()] }
     }
 
-    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &Location)> {
-        self.locations.iter().enumerate()
+    pub(crate) fn keys(&self) -> impl Iterator<Item = (usize, &Epk)> {
+        self.positions.iter().enumerate()
     }
 
     pub(crate) fn ids() -> impl Iterator<Item = String> {
         (0..IDS).map(|number| format!("id{number}"))
     }
 
-    pub(crate) fn location(&self, key: usize) -> &Location {
-        &self.locations[key]
+    pub(crate) fn position(&self, key: usize) -> &Epk {
+        &self.positions[key]
     }
 
     /// A request that makes sense, or nearly, in the state of `model`.
@@ -287,7 +287,7 @@ impl Traffic {
     /// The request as the partition takes it.
     pub(crate) fn command(&self, request: &Request, limits: &Limits) -> Command {
         let operations = request.steps.iter().map(|step| operation(step, limits)).collect();
-        Command { location: self.locations[request.key].clone(), operations }
+        Command { position: self.positions[request.key].clone(), operations }
     }
 }
 
@@ -314,15 +314,16 @@ pub(crate) fn operation(step: &Step, limits: &Limits) -> Operation {
     }
 }
 
+/// What an item counts besides its text.
+const SYSTEM_BYTES: u64 = 205;
+
 /// What the model adopts from an answer, one for each step.
 pub(crate) fn stamps(outcome: &Outcome) -> Vec<Stamp> {
     let stamp = |effect: &partition::Effect| {
         let Some(text) = &effect.text else { return Stamp::default() };
-        let raw = Raw::trusted(std::str::from_utf8(text).unwrap());
-        let rid = raw.get("_rid").and_then(Raw::as_str).unwrap().into_owned();
-        let etag = raw.get("_etag").and_then(Raw::as_str).unwrap().into_owned();
-        assert_eq!(effect.etag.as_ref().map(|etag| etag.as_str()), Some(etag.as_str()));
-        Stamp { etag, rid, bytes: text.len() as u64 }
+        let stamp = effect.stamp.as_ref().unwrap();
+        let (rid, etag) = (stamp.rid.to_string(), stamp.etag.to_string());
+        Stamp { etag, rid, bytes: text.len() as u64 + SYSTEM_BYTES }
     };
     outcome.effects.iter().map(stamp).collect()
 }
@@ -364,11 +365,5 @@ pub(crate) fn why(problem: &PartitionError) -> Option<Why> {
 
 /// The text without what the database added.
 pub(crate) fn own_body(text: &[u8]) -> Value {
-    let mut body = model::json::parse(text).unwrap();
-    if let Value::Object(object) = &mut body {
-        for name in ["_rid", "_self", "_etag", "_attachments", "_ts"] {
-            object.remove(name).unwrap();
-        }
-    }
-    body
+    model::json::parse(text).unwrap()
 }

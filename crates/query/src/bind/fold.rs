@@ -61,6 +61,7 @@ fn constant(datum: &Datum<'_>, budget: &Budget) -> Option<Constant> {
         | Datum::Bool(_)
         | Datum::String(_)
         | Datum::Json(_)
+        | Datum::Document(_)
         | Datum::Array(_)
         | Datum::Object(_) => {
             budget.spend_bytes(datum.weight()).ok()?;

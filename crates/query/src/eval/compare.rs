@@ -71,6 +71,15 @@ pub(crate) fn total_order(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
     }
 }
 
+/// The order of numbers that [`total_order`] does not tell apart though they are two
+/// values to DISTINCT and GROUP BY.
+pub(crate) fn order_beyond_doubles(a: &Datum<'_>, b: &Datum<'_>) -> Ordering {
+    let part = |datum: &Datum<'_>| {
+        datum.as_numeric().and_then(Numeric::to_number).and_then(Number::beyond_double)
+    };
+    part(a).cmp(&part(b))
+}
+
 /// `None` where a value is too large to be built.
 fn distinct_hash(datum: &Datum<'_>) -> Option<DistinctHash> {
     datum.to_value().ok().flatten().map(|value| DistinctHash::of(&value))
@@ -86,28 +95,38 @@ fn sorted_members<'a>(object: &Datum<'a>) -> Vec<(Cow<'a, str>, Datum<'a>)> {
     members
 }
 
-/// A text that two values share exactly if they are equal, for DISTINCT and
-/// GROUP BY. Undefined, which is a group of its own, has the empty text.
+/// A text that two values share exactly if they are equal: for sets of values that
+/// operators and functions look into. Undefined has the empty text.
 pub(crate) fn identity(datum: &Datum<'_>) -> String {
     let mut out = String::new();
-    write_identity(datum, &mut out);
+    let rounded = |number: Numeric| Numeric::Double(number.as_f64());
+    write_identity(datum, &rounded, &mut out);
     out
 }
 
-fn write_identity(datum: &Datum<'_>, out: &mut String) {
+/// A text that two values share exactly if DISTINCT and GROUP BY treat them as one: as
+/// [`identity`], but integers differ in every digit, because the hash does by which clients
+/// distinguish values. Undefined, which is a group of its own, has the empty text.
+pub(crate) fn distinction(datum: &Datum<'_>) -> String {
+    let mut out = String::new();
+    write_identity(datum, &|number| number, &mut out);
+    out
+}
+
+fn write_identity(datum: &Datum<'_>, shown: &dyn Fn(Numeric) -> Numeric, out: &mut String) {
     match datum.type_of() {
         Type::Undefined => {}
         Type::Null => out.push('n'),
         Type::Bool => out.push(if datum.as_bool() == Some(true) { 't' } else { 'f' }),
         Type::Number => {
-            let double = datum.as_f64().unwrap_or(f64::NAN);
-            out.push_str(&Numeric::Double(double).spelling());
+            let number = datum.as_numeric().unwrap_or(Numeric::Double(f64::NAN));
+            out.push_str(&shown(number).spelling());
         }
         Type::String => write_string(out, &datum.as_str().unwrap_or_default()),
         Type::Array => {
             out.push('[');
             for element in datum.elements().unwrap_or_default() {
-                write_identity(&element, out);
+                write_identity(&element, shown, out);
                 out.push(',');
             }
             out.push(']');
@@ -116,7 +135,7 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
             out.push('{');
             for (name, value) in sorted_members(datum) {
                 write_string(out, &name);
-                write_identity(&value, out);
+                write_identity(&value, shown, out);
                 out.push(',');
             }
             out.push('}');
@@ -125,8 +144,8 @@ fn write_identity(datum: &Datum<'_>, out: &mut String) {
 }
 
 /// The value that distinguishes a row from others and sorts it among them, where rows are
-/// groups or distinct. Equal values have one that is the same in every digit; a value that
-/// JSON cannot represent has a substitute. `None` is undefined.
+/// groups or distinct. Values of one [`distinction`] have one that is the same in every
+/// digit; a value that JSON cannot represent has a substitute. `None` is undefined.
 pub(crate) fn representative(datum: &Datum<'_>) -> Option<Value> {
     let defined = |datum: &Datum<'_>| representative(datum).unwrap_or(Value::Null);
     Some(match datum.type_of() {
@@ -134,9 +153,9 @@ pub(crate) fn representative(datum: &Datum<'_>) -> Option<Value> {
         Type::Null => Value::Null,
         Type::Bool => Value::Bool(datum.as_bool() == Some(true)),
         Type::Number => {
-            let double = datum.as_f64().unwrap_or(f64::NAN);
-            let stand_in = || vec![Value::from(Numeric::Double(double).spelling())].into();
-            Number::from_f64(double).map_or_else(stand_in, Value::Number)
+            let number = datum.as_numeric().unwrap_or(Numeric::Double(f64::NAN));
+            let stand_in = || vec![Value::from(number.spelling())].into();
+            number.to_number().map_or_else(stand_in, Value::Number)
         }
         Type::String => Value::String(datum.as_str().unwrap_or_default().into_owned()),
         Type::Array => datum.elements().unwrap_or_default().iter().map(defined).collect(),

@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use model::json::{JsonKind, Object, Raw, Value, write_string};
 
+use crate::document::DocumentView;
 use crate::error::QueryError;
 use crate::number::Numeric;
 
@@ -22,6 +23,8 @@ pub(crate) enum Datum<'a> {
     String(Cow<'a, str>),
     /// Any JSON value as text.
     Json(Raw<'a>),
+    /// A whole document with properties that are added to it.
+    Document(DocumentView<'a>),
     Array(Rc<List<'a>>),
     Object(Rc<Record<'a>>),
 }
@@ -79,6 +82,10 @@ impl<'a> Datum<'a> {
         Datum::Number(number.into())
     }
 
+    pub(crate) fn of_document(document: DocumentView<'a>) -> Datum<'a> {
+        document.plain().map_or(Datum::Document(document), Datum::Json)
+    }
+
     /// A count or position; all of them are far below 2^63.
     pub(crate) fn count(count: usize) -> Datum<'a> {
         Datum::number(i64::try_from(count).unwrap_or(i64::MAX))
@@ -111,7 +118,7 @@ impl<'a> Datum<'a> {
             Datum::Number(_) => Type::Number,
             Datum::String(_) => Type::String,
             Datum::Array(_) => Type::Array,
-            Datum::Object(_) => Type::Object,
+            Datum::Object(_) | Datum::Document(_) => Type::Object,
             Datum::Json(raw) => match raw.kind() {
                 JsonKind::Null => Type::Null,
                 JsonKind::Bool => Type::Bool,
@@ -135,6 +142,7 @@ impl<'a> Datum<'a> {
             | Datum::Null
             | Datum::Number(_)
             | Datum::String(_)
+            | Datum::Document(_)
             | Datum::Array(_)
             | Datum::Object(_) => None,
         }
@@ -152,6 +160,7 @@ impl<'a> Datum<'a> {
             | Datum::Null
             | Datum::Bool(_)
             | Datum::String(_)
+            | Datum::Document(_)
             | Datum::Array(_)
             | Datum::Object(_) => None,
         }
@@ -173,6 +182,7 @@ impl<'a> Datum<'a> {
             | Datum::Null
             | Datum::Bool(_)
             | Datum::Number(_)
+            | Datum::Document(_)
             | Datum::Array(_)
             | Datum::Object(_) => None,
         }
@@ -182,6 +192,7 @@ impl<'a> Datum<'a> {
     pub(crate) fn get(&self, name: &str) -> Datum<'a> {
         match self {
             Datum::Json(raw) => raw.get(name).map_or(Datum::Undefined, Datum::Json),
+            Datum::Document(document) => document.get(name).map_or(Datum::Undefined, Datum::Json),
             Datum::Object(record) => {
                 let found = record.members.iter().find(|(key, _)| key == name);
                 found.map_or(Datum::Undefined, |(_, value)| value.clone())
@@ -205,6 +216,7 @@ impl<'a> Datum<'a> {
             | Datum::Bool(_)
             | Datum::Number(_)
             | Datum::String(_)
+            | Datum::Document(_)
             | Datum::Object(_) => Datum::Undefined,
         }
     }
@@ -217,6 +229,7 @@ impl<'a> Datum<'a> {
             }
             Datum::Array(list) => Some(list.items.clone()),
             Datum::Json(_)
+            | Datum::Document(_)
             | Datum::Undefined
             | Datum::Null
             | Datum::Bool(_)
@@ -231,6 +244,9 @@ impl<'a> Datum<'a> {
         match self {
             Datum::Json(raw) if raw.kind() == JsonKind::Object => {
                 Some(raw.members().map(|(name, value)| (name, Datum::Json(value))).collect())
+            }
+            Datum::Document(document) => {
+                Some(document.members().map(|(name, value)| (name, Datum::Json(value))).collect())
             }
             Datum::Object(record) => Some(record.members.clone()),
             Datum::Json(_)
@@ -267,6 +283,7 @@ impl<'a> Datum<'a> {
             Datum::Number(number) => Datum::Number(*number),
             Datum::String(text) => Datum::string(text.clone().into_owned()),
             Datum::Json(raw) => Datum::owned(raw.to_value()),
+            Datum::Document(document) => Datum::owned(document.to_value()),
             Datum::Array(list) => Datum::array(list.items.iter().map(Datum::detached)),
             Datum::Object(record) => {
                 let members = record.members.iter();
@@ -285,6 +302,7 @@ impl<'a> Datum<'a> {
             Datum::Undefined | Datum::Null | Datum::Bool(_) | Datum::Number(_) => Self::OVERHEAD,
             Datum::String(text) => Self::OVERHEAD + text.len(),
             Datum::Json(raw) => Self::OVERHEAD + raw.text().len(),
+            Datum::Document(document) => Self::OVERHEAD + document.len(),
             Datum::Array(list) => list.weight,
             Datum::Object(record) => record.weight,
         }
@@ -305,6 +323,9 @@ impl<'a> Datum<'a> {
                     self.weight()
                 }
             },
+            Datum::Document(document) => {
+                document.parts().fold(Self::OVERHEAD, |sum, part| sum + effort_of(part.text()))
+            }
             Datum::Array(list) => list.items.iter().fold(Self::VALUE_EFFORT, |sum, item| {
                 sum.saturating_add(Self::VALUE_EFFORT).saturating_add(item.effort())
             }),
@@ -328,6 +349,7 @@ impl<'a> Datum<'a> {
                 JsonKind::String => ALLOCATION_BYTES + raw.text().len(),
                 JsonKind::Array | JsonKind::Object => tree_bytes(raw.text()),
             },
+            Datum::Document(document) => document.parts().map(|part| tree_bytes(part.text())).sum(),
             Datum::Array(list) => list.items.iter().fold(NODE_BYTES, |sum, item| {
                 sum.saturating_add(size_of::<Datum<'_>>()).saturating_add(item.footprint())
             }),
@@ -366,6 +388,7 @@ impl<'a> Datum<'a> {
             }
             Datum::String(text) => write_string(out, text),
             Datum::Json(raw) => out.push_str(raw.text()),
+            Datum::Document(document) => document.write(out),
             Datum::Array(list) => {
                 out.push('[');
                 for (at, item) in list.items.iter().enumerate() {
@@ -396,6 +419,7 @@ impl<'a> Datum<'a> {
             Datum::Number(number) => Value::Number(number.to_number().ok_or(NotFinite)?),
             Datum::String(text) => Value::String(text.clone().into_owned()),
             Datum::Json(raw) => raw.to_value(),
+            Datum::Document(document) => document.to_value(),
             Datum::Array(list) => {
                 let items = list.items.iter().filter_map(|item| item.built().transpose());
                 Value::Array(items.collect::<Result<_, _>>()?)

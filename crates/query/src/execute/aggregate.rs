@@ -5,7 +5,9 @@ use std::collections::BTreeSet;
 
 use super::partial::{PartialAggregate, Plain};
 use crate::error::QueryError;
-use crate::eval::{ALLOCATION_BYTES, Budget, Datum, Type, identity, total_order};
+use crate::eval::{
+    ALLOCATION_BYTES, Budget, Datum, Type, distinction, order_beyond_doubles, total_order,
+};
 
 /// The aggregate functions.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -215,9 +217,9 @@ fn list(
     // A growing list has up to twice the capacity that it needs.
     let mut kept = 2 * size_of::<Datum<'_>>() + value.footprint();
     if let Some(seen) = seen {
-        let identity = identity(value);
-        kept += identity.len() + SEEN_BYTES;
-        if !seen.insert(identity) {
+        let distinction = distinction(value);
+        kept += distinction.len() + SEEN_BYTES;
+        if !seen.insert(distinction) {
             return Ok(0);
         }
     }
@@ -242,7 +244,10 @@ impl Extreme {
             }
             Extreme::Nothing => 0,
             Extreme::Value(best) => {
-                let order = total_order(value, best);
+                // One of integers with the same double, whichever comes first: DISTINCT tells
+                // them apart.
+                let order =
+                    total_order(value, best).then_with(|| order_beyond_doubles(value, best));
                 if !(if largest { order.is_gt() } else { order.is_lt() }) {
                     return Ok(0);
                 }

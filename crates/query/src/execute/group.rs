@@ -9,10 +9,11 @@ use super::{ENOUGH, Flow, MORE};
 use crate::bound::{Block, Grouping};
 use crate::error::QueryError;
 use crate::eval::{
-    ALLOCATION_BYTES, Budget, Datum, Env, evaluate, identity, representative, total_order,
+    ALLOCATION_BYTES, Budget, Datum, Env, distinction, evaluate, order_beyond_doubles,
+    representative, total_order,
 };
 
-/// The groups so far, by the identities of their keys. Nothing in here refers to a
+/// The groups so far, by what distinguishes their keys. Nothing in here refers to a
 /// document, so documents can be dropped while groups accumulate.
 #[derive(Debug)]
 pub(crate) struct Groups {
@@ -73,7 +74,7 @@ impl Groups {
         keys: &[Datum<'_>],
         budget: &Budget,
     ) -> Result<(&mut Group, usize), QueryError> {
-        let identities: Vec<String> = keys.iter().map(identity).collect();
+        let identities: Vec<String> = keys.iter().map(distinction).collect();
         let (bytes, mut kept) = (identities.iter().map(String::len).sum(), 0);
         budget.spend_reading(bytes)?;
         if !self.groups.contains_key(&identities) {
@@ -185,7 +186,11 @@ fn compare(grouping: &Grouping, a: &[Datum<'_>], b: &[Datum<'_>]) -> Ordering {
         let order = total_order(a, b);
         if key.descending { order.reverse() } else { order }
     });
-    orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    let beyond = || {
+        let mut orders = a.iter().zip(b).map(|(a, b)| order_beyond_doubles(a, b));
+        orders.find(|order| order.is_ne()).unwrap_or(Ordering::Equal)
+    };
+    orders.find(|order| order.is_ne()).unwrap_or_else(beyond)
 }
 
 impl Group {
@@ -196,7 +201,7 @@ impl Group {
     }
 
     /// Loads the group into the environment. Returns its sort keys: one value of all that
-    /// are equal.
+    /// are one group.
     fn stand<'a>(
         &self,
         grouping: &'a Grouping,

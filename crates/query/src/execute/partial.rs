@@ -188,6 +188,7 @@ impl Plain {
             Datum::Number(Numeric::Double(double)) => Plain::Double(*double),
             Datum::String(text) => Plain::String(text.clone().into_owned()),
             Datum::Json(raw) => Plain::of(&Datum::owned(raw.to_value())),
+            Datum::Document(document) => Plain::of(&Datum::owned(document.to_value())),
             Datum::Array(list) => Plain::Array(list.items().iter().map(Plain::of).collect()),
             Datum::Object(record) => {
                 let members = record.members().iter();

@@ -54,7 +54,7 @@ pub(crate) fn against(row: &Value, ranges: &Value) -> Option<String> {
     let parameters = parameters.and_then(Result::ok).unwrap_or_else(Parameters::none);
     let query = Query::parse(&text).ok()?;
     let bound = query.bind_in(&parameters, &Arc::new(Context::default())).ok()?;
-    let without = bound.execute(std::iter::empty()).ok()?;
+    let without = bound.execute(std::iter::empty::<Raw<'_>>()).ok()?;
     let mut dice = Dice::new(1);
     let values = values(&text);
     let values: Vec<&str> = values.iter().map(String::as_str).collect();

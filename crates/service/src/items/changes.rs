@@ -69,7 +69,11 @@ impl Service {
         }
         guard.pay(key.as_ref(), meta);
         check_session(entry, list.session.as_ref(), meta)?;
-        let change = |item: &Item| Change { text: item.text.clone(), lsn: item.lsn, ts: item.ts };
+        let change = |item: &Item| Change {
+            text: item.text.clone(),
+            stamp: item.stamp(entry.rid),
+            lsn: item.lsn,
+        };
         Ok(ChangeFeed {
             owner_rid: entry.rid.to_string(),
             through: through(list.start, &page, lsn),

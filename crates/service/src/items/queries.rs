@@ -1,6 +1,5 @@
 //! Queries on items: from a text or a tree to a page of rows.
 
-use std::ops::Range;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,8 +10,6 @@ use cluster::{
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
-use model::partition_key::{KeyError, PartitionKey, PartitionKeyDefinition};
-use model::position::Ordinal;
 use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Path, PathStep, Plan, Query,
@@ -30,14 +27,10 @@ use crate::response::{QueryPlan, QueryRows};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
-const EVERY_ORDINAL: Range<u64> = 0..u64::MAX;
-
 /// Where a query looks.
 struct QueryTarget {
     /// In order and disjoint.
     within: Vec<EpkRange>,
-    /// The ordinals that items there can have.
-    ordinals: Range<u64>,
     /// The position of the logical partition, if it is only one.
     key: Option<Epk>,
 }
@@ -157,7 +150,7 @@ impl Service {
         Ok(QueryRows { owner_rid, rows, rest, report })
     }
 
-    fn page_bounds(&self, items_max: usize) -> PageBounds {
+    pub(super) fn page_bounds(&self, items_max: usize) -> PageBounds {
         PageBounds {
             rows: items_max.clamp(1, PAGE_ITEMS_MAX),
             bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
@@ -304,13 +297,14 @@ impl Compiler {
             bound: Arc::new(bound),
             scope: covered.clone(),
             within: target.within,
-            ordinals: target.ordinals,
             prefix: scope_prefix(&self.entry, &query.scope).map(Arc::new),
             after: query.after,
             resume,
             bounds,
             approach: query.approach,
             is_timed: query.is_timed,
+            system: query.system,
+            names_indexes: query.names_indexes,
         };
         let (page, start) = ((text, page), start.unwrap_or(Epk::MIN));
         Ok(Prepared { page, key: target.key, start, times })
@@ -383,11 +377,7 @@ impl Compiler {
         if !is_routed && !query.across_partitions && !definition.paths().is_empty() {
             return Err(ServiceError::AcrossPartitions);
         }
-        let ordinals = match scope.key.clone().or_else(|| one_of(&keys)) {
-            Some(key) => ordinals_of(definition, &key).unwrap_or(EVERY_ORDINAL),
-            None => EVERY_ORDINAL,
-        };
-        Ok(QueryTarget { within, ordinals, key: one_key })
+        Ok(QueryTarget { within, key: one_key })
     }
 }
 
@@ -430,22 +420,6 @@ fn is_routed(scope: &Scope) -> bool {
 fn makes_rows_elsewhere(bound: &Bound, scope: &Scope, within: &[EpkRange]) -> bool {
     let has_first = || within.iter().any(|range| range.contains(&Epk::MIN));
     bound.makes_rows_of_nothing() && scope.key.is_none() && !has_first()
-}
-
-/// The key, or key prefix, that a filter is about, if it is only one.
-fn one_of(keys: &KeyRanges) -> Option<PartitionKey> {
-    let KeyRanges::Some(ranges) = keys else { return None };
-    let [range] = ranges.as_slice() else { return None };
-    range.key()
-}
-
-fn ordinals_of(
-    definition: &PartitionKeyDefinition,
-    key: &PartitionKey,
-) -> Result<Range<u64>, KeyError> {
-    let (first, last) = definition.hash_prefixes(key)?;
-    let bound = |prefix: u32| u64::from(prefix) << Ordinal::NUMBER_BITS;
-    Ok(bound(first.get())..bound(last.get().saturating_add(1)))
 }
 
 pub(crate) fn parse_parameters(parameters: &Value) -> Result<Parameters, QueryError> {
@@ -509,7 +483,7 @@ fn lasting_order(bound: &Bound) -> Option<Vec<(Path, bool)>> {
     Some(order.collect()).filter(|order: &Vec<_>| !order.is_empty() && !bound.is_aggregated())
 }
 
-fn failed(entry: &ResolvedContainer, failure: QueryFailure, text: &str) -> ServiceError {
+pub(super) fn failed(entry: &ResolvedContainer, failure: QueryFailure, text: &str) -> ServiceError {
     match failure {
         QueryFailure::Query(error) => refused(&error, text),
         QueryFailure::Order(error) => ServiceError::query_refused(&error.to_string()),

@@ -59,7 +59,7 @@ impl ContainerVerb for ReadItems {
                 Err(ServiceError::Throttled { .. }) if !found.is_empty() => break,
                 Err(error) => return Err(error),
             };
-            let bytes = item.as_ref().and_then(|item| item.body.as_ref()).map_or(0, Bytes::len);
+            let bytes = item.as_ref().and_then(|item| item.text.as_ref()).map_or(0, Bytes::len);
             match bytes_left.checked_sub(bytes as u64) {
                 Some(left) => bytes_left = left,
                 None if found.is_empty() => bytes_left = 0,

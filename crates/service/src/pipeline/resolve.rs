@@ -113,7 +113,7 @@ impl Service {
         key: Option<&PartitionKey>,
         rid: ItemRid,
     ) -> Result<Option<String>, ServiceError> {
-        let position = self.locate(container, key, None)?.position;
+        let position = self.locate(container, key, None)?;
         let (owner, ordinal) = (container.route(&position)?, rid.ordinal());
         Ok(self.cluster.id_of(&container.container, &owner, &position, ordinal).await?)
     }

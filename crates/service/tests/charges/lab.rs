@@ -133,7 +133,7 @@ impl Lab {
 
     pub(crate) fn list(&self) -> Charge {
         let (scope, session, after) = (Scope::default(), None, None);
-        let list = ListItems { scope, session, after, items_max: 100 };
+        let list = ListItems { scope, session, after, items_max: 100, system: None };
         charge(self.execute(list))
     }
 
@@ -172,7 +172,9 @@ impl Lab {
             resume: None,
             items_max: PAGE_ROWS,
             approach: Approach::Index,
+            system: None,
             is_timed: false,
+            names_indexes: false,
         };
         let response = self.execute(query).unwrap();
         let QueryRows { rows, rest, report, .. } = response.reply;

@@ -170,11 +170,11 @@ enum Done {
 fn ask(fixture: &Fixture, principal: &Principal, act: Act) -> Result<Done, ServiceError> {
     Ok(match act {
         Act::Item(action) => {
-            Done::Texts(send(fixture, principal, action)?.body.into_iter().collect())
+            Done::Texts(send(fixture, principal, action)?.text.into_iter().collect())
         }
         Act::Batch(batch) => {
             let results = send(fixture, principal, batch)?;
-            Done::Texts(results.into_iter().filter_map(|result| result.body).collect())
+            Done::Texts(results.into_iter().filter_map(|result| result.text).collect())
         }
         Act::Bulk(bulk) => Done::Bulk(send(fixture, principal, bulk)?),
         Act::List(list) => Done::Texts(send(fixture, principal, list)?.bodies),
@@ -209,7 +209,7 @@ fn scope(key: &PartitionKey) -> Scope {
 
 fn list(key: &PartitionKey) -> Act {
     let (scope, session, after) = (scope(key), None, None);
-    Act::List(ListItems { scope, session, after, items_max: 100 })
+    Act::List(ListItems { scope, session, after, items_max: 100, system: None })
 }
 
 fn changes(key: &PartitionKey) -> Act {
@@ -242,7 +242,9 @@ fn query_in(scope: Scope, text: &str) -> Act {
         resume: None,
         items_max: 100,
         approach: Approach::default(),
+        system: None,
         is_timed: false,
+        names_indexes: false,
     }))
 }
 
@@ -433,7 +435,7 @@ fn a_range_around_an_epk_has_all_keys_with_that_epk() {
             let count = query_in(scope(), "SELECT VALUE COUNT(1) FROM c");
             assert_eq!(rows(world.account(count)), ["5"]);
             let (session, after) = (None, None);
-            let list = ListItems { scope: scope(), session, after, items_max: 100 };
+            let list = ListItems { scope: scope(), session, after, items_max: 100, system: None };
             let list = Act::List(list);
             assert_eq!(ids(world.account(list)).len(), 5);
             // With the key besides, as some SDKs send it, the key counts.
@@ -506,7 +508,7 @@ fn pages_of_a_prefix_go_on_past_a_colliding_one() {
     let principal = world.token(&prefix);
     for _ in 0..20 {
         let (scope, session) = (scope(&prefix), None);
-        let list = ListItems { scope, session, after, items_max: 1 };
+        let list = ListItems { scope, session, after, items_max: 1, system: None };
         let Feed { bodies, rest, .. } = send(&world.fixture, &principal, list).unwrap();
         found.extend(bodies);
         after = match rest {

@@ -96,7 +96,7 @@ fn the_relaxed_mode_does_not_wait() {
 
 fn hot_value(service: &Service) -> u64 {
     let scope = Scope::default();
-    let list = ListItems { scope, session: None, after: None, items_max: 10 };
+    let list = ListItems { scope, session: None, after: None, items_max: 10, system: None };
     let bodies = crash::execute(service, FIVE, list).unwrap().reply.bodies;
     let [hot] = bodies.as_slice() else { panic!("one item") };
     let hot = model::json::parse(hot).unwrap();

@@ -7,10 +7,9 @@ use model::json;
 use model::limits::Limits;
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
-use partition::Position;
 use runtime::{Runtime, SimulatedClock};
 use service::{
-    Batch, Caller, Conditions, ContainerVerb, Feed, InContainer, ItemAction, ItemOperation,
+    Batch, Caller, Conditions, ContainerVerb, Cursor, Feed, InContainer, ItemAction, ItemOperation,
     ItemResult, Kind, Link, ListItems, Principal, RangeInfo, ReadRanges, Request, ResourceAction,
     ResourceReply, Response, Scope, Service, ServiceError, Throughput, ThroughputRules, Verb,
 };
@@ -123,10 +122,11 @@ impl Fixture {
     pub(crate) fn page(
         &self,
         container: &str,
-        after: Option<Position>,
+        after: Option<Cursor>,
         items_max: usize,
-    ) -> Feed<Position> {
-        let list = ListItems { scope: Scope::default(), session: None, after, items_max };
+    ) -> Feed<Cursor> {
+        let (scope, session, system) = (Scope::default(), None, None);
+        let list = ListItems { scope, session, after, items_max, system };
         self.within(container, list).unwrap().reply
     }
 

@@ -1,6 +1,6 @@
 //! What is written between two pages of a query may make another access path the better
-//! one. The query keeps its access path, unless it has an order, which is the same on every
-//! path; so nothing that was there is missed or repeated.
+//! one. Rows come in the same order on every path, so nothing that was there is missed or
+//! repeated.
 
 use model::limits::Limits;
 use service::Approach;
@@ -22,20 +22,19 @@ struct Case {
 }
 
 #[test]
-fn pages_go_the_way_they_came() {
+fn pages_may_go_another_way() {
     let cases = [
         Case {
             text: "SELECT VALUE c.id FROM c WHERE c.n >= 0 AND c.m >= 0",
             only_m: 120,
-            way: "index /n",
+            way: "range /n",
             added: (r#""n":5"#, 200),
             other_way: "scan",
         },
         Case {
-            // An order is the same on every access path.
             text: "SELECT VALUE c.id FROM c WHERE c.n >= 0 ORDER BY c.m",
             only_m: 120,
-            way: "index /m, filter",
+            way: "index /n, sort",
             added: (r#""n":5"#, 1_000),
             other_way: "index /m, filter",
         },
@@ -44,14 +43,7 @@ fn pages_go_the_way_they_came() {
             only_m: 200,
             way: "(range /n or range /k)",
             added: (r#""n":5"#, 1_000),
-            other_way: "index /m",
-        },
-        Case {
-            text: "SELECT VALUE c.id FROM c WHERE LENGTH(c.id) > 0 AND c.n >= 0",
-            only_m: 0,
-            way: "scan",
-            added: (r#""m":5"#, 200),
-            other_way: "index /n",
+            other_way: "range /m",
         },
     ];
     for Case { text, only_m, way, added: (added, count), other_way } in cases {
@@ -63,15 +55,15 @@ fn pages_go_the_way_they_came() {
         };
         (0..BOTH).for_each(|n| create(format!("old{n}"), &format!(r#""n":{n},"m":{}"#, BOTH - n)));
         (0..only_m).for_each(|m| create(format!("m{m}"), r#""m":1000"#));
+        let (_, before) = query(&fixture, text, Approach::Index);
+        assert!(before.access.starts_with(way), "{text}: {} at first", before.access);
         let mut pages = 0;
-        let (mut rows, report) = query_while(&fixture, text, Approach::Index, || {
+        let (mut rows, _) = query_while(&fixture, text, Approach::Index, || {
             if pages == 0 {
                 (0..count).for_each(|new| create(format!("new{new}"), added));
             }
             pages += 1;
         });
-        let kind = way.split(',').next_back().unwrap();
-        assert!(report.access.contains(kind), "{text}: {} after {way}", report.access);
         let (_, now) = query(&fixture, text, Approach::Index);
         assert!(now.access.starts_with(other_way), "{text}: {}", now.access);
         let given = rows.len();

@@ -72,7 +72,7 @@ fn session_tokens_are_honoured_through_the_whole_ancestry() {
 
 fn list(fixture: &Fixture, range: Option<PartitionId>) -> Result<usize, ServiceError> {
     let scope = Scope { range, ..Scope::default() };
-    let list = ListItems { scope, session: None, after: None, items_max: 100 };
+    let list = ListItems { scope, session: None, after: None, items_max: 100, system: None };
     Ok(fixture.within("c", list)?.reply.bodies.len())
 }
 
@@ -97,8 +97,8 @@ fn bulk_by_range_knows_old_ranges_and_foreign_keys() {
     let definition = PartitionKeyDefinition::hash(["/pk"]).unwrap();
     let first = fixture.ranges("c")[0].clone();
     let inside = |key: &str| {
-        let location = definition.locate(&PartitionKey::new([key])).unwrap();
-        first.range.contains(&location.position)
+        let position = definition.locate(&PartitionKey::new([key])).unwrap();
+        first.range.contains(&position)
     };
     let key = (0..).map(|at| format!("b{at}")).find(|key| inside(key)).unwrap();
     let bulk = |range: u32| {

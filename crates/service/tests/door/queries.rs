@@ -26,7 +26,9 @@ fn page(
         resume: None,
         items_max: 4,
         approach: Approach::default(),
+        system: None,
         is_timed: false,
+        names_indexes: false,
     };
     Ok(fixture.within("c", query)?.reply)
 }

@@ -31,7 +31,7 @@ fn named(item: usize) -> (PartitionKey, ItemId) {
 
 fn bodies(fixture: &Fixture, items: Vec<(PartitionKey, ItemId)>) -> Vec<Option<Bytes>> {
     let found = fixture.within("c", ReadItems { items, session: None }).unwrap().reply;
-    found.into_iter().map(|item| item.map(|item| item.body.unwrap())).collect()
+    found.into_iter().map(|item| item.map(|item| item.text.unwrap())).collect()
 }
 
 #[test]
@@ -45,7 +45,7 @@ fn items_come_in_the_order_they_were_asked_for() {
         let read = ItemOperation::Read { id: id.clone(), if_none_match: None };
         let read = fixture.within("c", ItemAction::new(Some(key.clone()), read));
         charges += read.as_ref().map_or(21, |read| read.meta.charge.units());
-        expected.push(read.ok().map(|read| read.reply.body.unwrap()));
+        expected.push(read.ok().map(|read| read.reply.text.unwrap()));
     }
     assert_eq!(bodies(&fixture, items.clone()), expected);
     let together = fixture.within("c", ReadItems { items, session: None }).unwrap();

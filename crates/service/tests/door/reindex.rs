@@ -50,7 +50,9 @@ pub(crate) fn query_while(
             resume: None,
             items_max: 7,
             approach,
+            system: None,
             is_timed: false,
+            names_indexes: true,
         };
         let QueryRows { rows: more, rest, report, .. } = fixture.within("c", query).unwrap().reply;
         rows.extend(more.iter().map(|row| String::from_utf8(row.to_vec()).unwrap()));

@@ -32,7 +32,10 @@ macro_rules! scripts {
 
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/query_scripts");
 
-scripts! { aggregates composites computed filters groups keys long order pages policies time }
+scripts! {
+    aggregates composites computed filters groups keys long order pages policies time
+    wide_integers
+}
 
 #[test]
 fn no_script_is_left_out() {

@@ -88,12 +88,12 @@ impl ContainerMap {
         };
         let reached =
             parts.iter().map(|(_, final_position)| final_position.lsn).max().unwrap_or(Lsn::ZERO);
-        let mut ordinal_blocks: Vec<_> = parts
-            .iter()
-            .flat_map(|(_, final_position)| final_position.ordinal_blocks.clone())
-            .collect();
-        ordinal_blocks.sort_by_key(|block| block.start);
         let mut map = self.clone();
+        let positions = parts.iter().map(|(_, final_position)| final_position);
+        let ordinal_blocks = match above_all(positions) {
+            blocks if blocks.is_empty() => vec![map.next_block()],
+            blocks => blocks,
+        };
         map.change += 1;
         map.merged = true;
         let child = PartitionRecord {
@@ -196,6 +196,22 @@ impl ContainerMap {
         self.next_range += 1;
         id
     }
+}
+
+/// The unused ordinals that are above all used ones, so that those of new items are greater
+/// than those of all others. A partition uses its blocks in ascending order; the rest of
+/// the others' is given up.
+fn above_all<'p>(positions: impl Iterator<Item = &'p FinalPosition> + Clone) -> Vec<Range<u64>> {
+    let first = |position: &FinalPosition| position.ordinal_blocks.first().map(|one| one.start);
+    // Without a block that is left, nothing tells how far a partition came.
+    let Some(firsts) = positions.clone().map(first).collect::<Option<Vec<u64>>>() else {
+        return Vec::new();
+    };
+    let floor = firsts.into_iter().max().unwrap_or_default();
+    let blocks = positions.flat_map(|position| position.ordinal_blocks.clone());
+    let mut blocks: Vec<_> = blocks.filter(|block| block.start >= floor).collect();
+    blocks.sort_by_key(|block| block.start);
+    blocks
 }
 
 /// All ranges that a child of these descends from, oldest first: clients find the successor

@@ -15,7 +15,7 @@ use super::order_tracker::OrderTracker;
 use super::ordered::Cost;
 use super::{Filled, MORE};
 use crate::query::QueryFailure;
-use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, distinct_runs, without_given};
+use crate::query::merge::{MergeEnd, MergedStep, PartRow, StepMerge, distinct_runs, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
     let units = execution.merged_units(Task::Values, execution.budget(page));
@@ -31,16 +31,18 @@ fn take_values(
     page: &mut PageBuilder<'_>,
     merge: &mut StepMerge<'_>,
 ) -> Filled {
-    let Some(along) = &execution.plan.along else { return Ok(None) };
+    if execution.plan.along.is_none() {
+        return Ok(None);
+    }
     let (mut tracker, mut cost) = (OrderTracker::new(execution), Cost::default());
     let run = &mut execution.run(LONG_STEPS_MAX);
     loop {
         let step = match merge.next()? {
-            Next::Step(step) => step,
-            Next::Exhausted => return Ok(None),
-            Next::Stopped => return Ok(Some(tracker.after())),
+            Ok(step) => step,
+            Err(MergeEnd::Exhausted) => return Ok(None),
+            Err(MergeEnd::Stopped) => return Ok(Some(tracker.after())),
         };
-        let end = along.end(&step.position, &execution.order);
+        let position = step.position.clone();
         cost.add(&step);
         for row in rows_of(execution, run, step)? {
             page.hits += 1;
@@ -48,7 +50,7 @@ fn take_values(
                 return Ok(point);
             }
         }
-        tracker.pass_entry(end);
+        tracker.pass_entry(position);
         if page.is_full() {
             return Ok(merge.has_more()?.then(|| tracker.after()));
         }
@@ -65,10 +67,10 @@ fn rows_of(
     step: MergedStep,
 ) -> Result<Vec<PartRow>, QueryFailure> {
     if !execution.query.bound.is_aggregated() {
-        let runs = step.steps.into_iter().map(|(part, step)| (part, step.rows)).collect();
+        let runs = step.into_steps().map(|(part, step)| (part, step.rows)).collect();
         return Ok(without_given(&execution.points, distinct_runs(runs, usize::MAX)));
     }
-    let groups = step.steps.into_iter().map(|(_, step)| step.aggregate);
+    let groups = step.into_steps().map(|(_, step)| step.aggregate);
     group_rows(execution, run, groups)
 }
 

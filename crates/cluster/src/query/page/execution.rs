@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use index::{EntryOrder, Seek, entry_part_of_values};
 use model::charge::Scanned;
-use model::partition_key::PartitionKeyDefinition;
+use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{
     AccessPlan, PartialPage, PartitionQuery, Point, ScanBudget, ScanStart, ScanStats, ScanTimes,
@@ -17,7 +17,7 @@ use query::{Ledger, Run, STEPS_MAX};
 use super::Strategy;
 use super::builder::PageBuilder;
 use crate::cluster::Served;
-use crate::query::cursor::RowPosition;
+use crate::query::cursor::AfterItem;
 use crate::query::fanout::{Fanout, SIDE_BY_SIDE_ITEMS, Unit, Units};
 use crate::query::merge::{PartStats, StepMerge};
 use crate::query::{PageQuery, QueryFailure};
@@ -32,7 +32,6 @@ pub(super) struct Execution<'p> {
     pub(super) plan: &'p AccessPlan,
     pub(super) fanout: &'p Fanout<'p>,
     pub(super) now: Timestamp,
-    pub(super) key: &'p PartitionKeyDefinition,
     /// Rows are after all of these.
     pub(super) points: Vec<&'p Point>,
     /// For each key of the order, whether it descends.
@@ -40,6 +39,8 @@ pub(super) struct Execution<'p> {
     /// What the page keeps in memory.
     pub(super) ledger: Rc<Ledger>,
     starts: Vec<ScanStart>,
+    /// The same as a point, for rows that are sorted by creation.
+    creation: Option<Point>,
     done: BTreeMap<usize, PartStats>,
 }
 
@@ -48,13 +49,15 @@ impl<'p> Execution<'p> {
         query: &'p PageQuery,
         plan: &'p AccessPlan,
         fanout: &'p Fanout<'p>,
-        (now, key): (Timestamp, &'p PartitionKeyDefinition),
+        now: Timestamp,
         strategy: Strategy,
     ) -> Execution<'p> {
         let (points, order) = (strategy.points(query), query.descends());
         let starts = starts(query, plan, &points, &order);
+        let is_sorted = strategy == Strategy::Created;
+        let creation = query.after_item().filter(|_| is_sorted).map(point_after);
         let (ledger, done) = (fanout.memory.ledger(), BTreeMap::new());
-        Execution { query, plan, fanout, now, key, points, order, ledger, starts, done }
+        Execution { query, plan, fanout, now, points, order, ledger, starts, creation, done }
     }
 
     /// A run of the query over the answers of partitions, with at most `steps` steps.
@@ -82,20 +85,20 @@ impl<'p> Execution<'p> {
         PartitionQuery {
             bound: Arc::clone(&query.bound),
             task,
-            path: plan.access.clone(),
+            path: Arc::clone(&plan.access),
             along: plan.along.clone(),
             covers_filter: plan.covers_filter,
             order: self.order.clone(),
             by_value: query.value_order().is_some(),
             within: query.within.clone(),
-            ordinals: query.ordinals.clone(),
+            ordinals: 0..u64::MAX,
             prefix: query.prefix.clone(),
-            current: query.after_entry().map(|after| after.group.clone()),
             starts: self.starts.clone(),
-            points: self.points.iter().map(|point| (*point).clone()).collect(),
+            points: self.points.iter().copied().chain(&self.creation).cloned().collect(),
             now: self.now,
             budget,
             part: part as u64,
+            system: query.system.clone(),
             is_timed: query.is_timed,
         }
     }
@@ -143,8 +146,7 @@ impl<'p> Execution<'p> {
 
     /// The budget of scans that produce rows for this page.
     pub(super) fn budget(&self, page: &PageBuilder<'_>) -> ScanBudget {
-        let resumed = self.query.after_entry().and_then(|after| after.position.rows);
-        let given = u64::from(resumed.unwrap_or_default());
+        let given = self.rows_given();
         let (rows, is_last) = page.rows_left();
         ScanBudget {
             skip: page.skip.saturating_add(given),
@@ -156,9 +158,26 @@ impl<'p> Execution<'p> {
             look_ahead: LOOK_AHEAD_MAX,
             steps: STEPS_MAX,
             coalesces: true,
-            stops_anywhere: self.plan.along.is_some(),
             ..ScanBudget::default()
         }
+    }
+
+    /// Rows of the first item that previous pages returned.
+    pub(super) fn rows_given(&self) -> u64 {
+        u64::from(self.query.after_item().and_then(|after| after.rows).unwrap_or_default())
+    }
+
+    /// The part of the ring that a page in the order of creation covers: what is asked of
+    /// one partition, or what was when the query came to it.
+    pub(super) fn group(&self) -> EpkRange {
+        if let Some(after) = self.query.after_item() {
+            return after.group.clone();
+        }
+        let within = &self.query.within;
+        let ends = within.first().zip(within.last());
+        ends.map_or_else(EpkRange::full, |(first, last)| {
+            EpkRange::new(first.min.clone(), last.max.clone())
+        })
     }
 
     /// The resume point of queries whose rows are identified by their values.
@@ -218,20 +237,25 @@ fn starts(
     order: &[bool],
 ) -> Vec<ScanStart> {
     let Some(along) = &plan.along else {
-        let after = query.after_entry();
-        return after.map(|after| start_after(&after.position)).into_iter().collect();
+        let query = Some(query).filter(|_| plan.access.is_by_creation());
+        return query.and_then(PageQuery::after_item).map(start_after).into_iter().collect();
     };
     let start = if query.value_order().is_some() { start_at_value } else { start_along };
     points.iter().map(|point| start(along, point, order)).collect()
 }
 
-fn start_after(position: &RowPosition) -> ScanStart {
-    let key = position.key.clone();
-    match position.rows {
-        Some(_) => ScanStart::At(key),
-        None if position.cut => ScanStart::AfterPrefix(key),
-        None => ScanStart::After(key),
+fn start_after(after: &AfterItem) -> ScanStart {
+    let position = after.ordinal.to_be_bytes().to_vec();
+    match after.rows {
+        Some(_) => ScanStart::At(position),
+        None => ScanStart::After(position),
     }
+}
+
+/// As [`start_after`], among sort keys.
+fn point_after(after: &AfterItem) -> Point {
+    let (sort_key, past) = (after.ordinal.to_be_bytes().to_vec(), after.rows.is_none());
+    Point { sort_key, past, given: None }
 }
 
 /// The first entry that can have a row after a point.

@@ -1,6 +1,7 @@
 //! The resume point of a page in the order of the query.
 
-use index::EntryEnd;
+use bytes::Bytes;
+use index::{EntryEnd, EntryOrder};
 use partition::{Point, SORT_KEY_BYTES_MAX};
 
 use super::builder::{More, PageBuilder};
@@ -12,10 +13,14 @@ use crate::query::merge::PartRow;
 /// Bytes after the values in a sort key: the item and the number of the row.
 const TAIL_BYTES: usize = size_of::<u64>() + size_of::<u32>();
 
-/// Tracks the last row that was passed.
+/// Tracks the last row, or entry, that was passed.
 pub(super) struct OrderTracker<'p> {
     query: &'p PageQuery,
     point: Point,
+    /// The entry that was passed since. Its end becomes a point only when the page ends.
+    entry: Option<Bytes>,
+    along: Option<&'p EntryOrder>,
+    order: Vec<bool>,
     /// The sort values of the last row, where they imply that all rows with the same values
     /// are passed.
     keys: Option<Vec<u8>>,
@@ -25,8 +30,15 @@ pub(super) struct OrderTracker<'p> {
 impl<'p> OrderTracker<'p> {
     pub(super) fn new(execution: &Execution<'p>) -> OrderTracker<'p> {
         let point = execution.query.after_row().map(|after| after.point.clone());
-        let point = point.unwrap_or_default();
-        OrderTracker { query: execution.query, point, keys: None, by_keys: false }
+        OrderTracker {
+            query: execution.query,
+            point: point.unwrap_or_default(),
+            entry: None,
+            along: execution.plan.along.as_ref(),
+            order: execution.order.clone(),
+            keys: None,
+            by_keys: false,
+        }
     }
 
     /// A tracker that ends after all items with the same sort values, where it can: the
@@ -43,8 +55,8 @@ impl<'p> OrderTracker<'p> {
             row.sort_key.get(..end).unwrap_or_default().to_vec()
         });
         page.offer((part, row.text), || self.point_before(keys.as_deref()))?;
-        self.point = Point::after(&row.sort_key, &self.point);
-        self.keys = keys;
+        self.point = Point::after(row.sort_key, &self.point);
+        (self.keys, self.entry) = (keys, None);
         More::Continue(())
     }
 
@@ -61,12 +73,18 @@ impl<'p> OrderTracker<'p> {
     }
 
     /// Advances to the end of an entry.
-    pub(super) fn pass_entry(&mut self, EntryEnd { sort_key, past }: EntryEnd) {
-        self.point = Point { sort_key, past, given: None };
+    pub(super) fn pass_entry(&mut self, entry: Bytes) {
+        (self.point, self.entry) = (Point::default(), Some(entry));
     }
 
     /// The point after everything that was passed.
     pub(super) fn after(&self) -> ResumePoint {
-        ResumePoint::AfterRow(AfterRow::new(&self.query.scope, self.point.clone()))
+        let point = self.end_of_entry().unwrap_or_else(|| self.point.clone());
+        ResumePoint::AfterRow(AfterRow::new(&self.query.scope, point))
+    }
+
+    fn end_of_entry(&self) -> Option<Point> {
+        let EntryEnd { sort_key, past } = self.along?.end(self.entry.as_ref()?, &self.order);
+        Some(Point { sort_key, past, given: None })
     }
 }

@@ -1,14 +1,14 @@
 //! Rows in the order of the query along an index, until the page is full or its budget is
 //! used up: scans of all partitions, merged by position.
 
-use partition::Task;
+use partition::{ScanStep, Task};
 use query::STEPS_MAX;
 
 use super::Filled;
 use super::builder::{More, PageBuilder};
 use super::execution::{Execution, LOOK_AHEAD_MAX};
 use super::order_tracker::OrderTracker;
-use crate::query::merge::{MergedStep, Next, PartRow, StepMerge, without_given};
+use crate::query::merge::{MergeEnd, MergedStep, PartRow, StepMerge, without_given};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
     let units = execution.merged_units(Task::Scan, execution.budget(page));
@@ -24,39 +24,52 @@ fn take_steps(
     page: &mut PageBuilder<'_>,
     merge: &mut StepMerge<'_>,
 ) -> Filled {
-    let Some(along) = &execution.plan.along else { return Ok(None) };
-    let mut tracker = OrderTracker::new(execution);
-    let mut cost = Cost::default();
+    if execution.plan.along.is_none() {
+        return Ok(None);
+    }
+    let (mut tracker, mut cost) = (OrderTracker::new(execution), Cost::default());
     loop {
         let step = match merge.next()? {
-            Next::Step(step) => step,
-            Next::Exhausted => return Ok(None),
-            Next::Stopped => return Ok(Some(tracker.after())),
+            Ok(step) => step,
+            Err(MergeEnd::Exhausted) => return Ok(None),
+            Err(MergeEnd::Stopped) => return Ok(Some(tracker.after())),
         };
-        let end = along.end(&step.position, &execution.order);
         cost.add(&step);
-        let rows = rows_of(execution, step);
-        page.hits += u64::from(!rows.is_empty());
-        for row in rows {
-            if let More::Break(point) = tracker.offer(page, row) {
-                return Ok(point);
-            }
+        let position = step.position.clone();
+        if let More::Break(point) = take_rows(execution, page, &mut tracker, step) {
+            return Ok(point);
         }
-        tracker.pass_entry(end);
+        tracker.pass_entry(position);
         if !cost.may_go_on(execution, page) {
             return Ok(Some(tracker.after()));
         }
     }
 }
 
+fn take_rows(
+    execution: &Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    tracker: &mut OrderTracker<'_>,
+    step: MergedStep,
+) -> More {
+    if step.is_shared {
+        let rows = rows_of(execution, step);
+        page.hits += u64::from(!rows.is_empty());
+        return rows.into_iter().try_for_each(|row| tracker.offer(page, row));
+    }
+    let (part, ScanStep { rows, .. }) = step.first;
+    page.hits += u64::from(!rows.is_empty());
+    rows.into_iter().try_for_each(|row| tracker.offer(page, PartRow { row, part }))
+}
+
 /// The rows of a step, in order and without those that previous pages returned.
 pub(super) fn rows_of(execution: &Execution<'_>, step: MergedStep) -> Vec<PartRow> {
+    let is_shared = step.is_shared;
     let tagged = step
-        .steps
-        .into_iter()
+        .into_steps()
         .flat_map(|(part, step)| step.rows.into_iter().map(move |row| PartRow { row, part }));
     let mut rows: Vec<PartRow> = tagged.collect();
-    if !step.is_shared {
+    if !is_shared {
         return rows;
     }
     rows.sort_unstable();
@@ -76,7 +89,7 @@ impl Cost {
     pub(super) fn add(&mut self, step: &MergedStep) {
         self.scanned += step.candidates;
         self.last = step.count;
-        self.evaluated += step.steps.iter().map(|(_, step)| step.evaluated).sum::<usize>();
+        self.evaluated += step.evaluated();
     }
 
     /// Whether a page that can end anywhere may scan more: its budget is not used up, and

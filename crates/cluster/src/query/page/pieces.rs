@@ -1,15 +1,17 @@
 //! A selective scan of one partition's items, in pieces that run in parallel.
 //!
 //! The scan begins as any other. If it has not filled the page after some hundred items,
-//! the ring ahead of it is cut into pieces of some hundred, which are scanned on the
+//! the ordinals ahead of it are cut into pieces of some hundred, which are scanned on the
 //! available cores and consumed in order. A piece that fits the page as a whole is taken as
 //! it is. The first one that does not is where the page ends: it is scanned again, with the
 //! rest of the page's budget. So pages end where a single scan would have ended them.
 
 use std::ops::ControlFlow;
 
-use model::epk::{Epk, EpkRange};
-use partition::{AccessPath, PartialPage, ScanBudget, ScanEnd, ScanProgress, Task, position_epk};
+use model::epk::EpkRange;
+use partition::{
+    AccessPath, PartialPage, ScanBudget, ScanEnd, ScanProgress, StatisticsQuery, Task, ordinal_at,
+};
 use query::STEPS_MAX;
 
 use super::Filled;
@@ -27,8 +29,8 @@ const ALONE_ITEMS: u64 = 250;
 /// Approximate number of items in a piece: a millisecond.
 const PIECE_ITEMS: u64 = 500;
 
-/// The ring is cut where this many equal parts meet.
-const RING_PARTS: u32 = 1_024;
+/// Ordinals per item up to which they are dense enough to be cut.
+const SPARSE_MIN: u64 = 4;
 
 /// Whether the access path is a scan of the items of one partition.
 pub(super) fn can_cut(execution: &Execution<'_>) -> bool {
@@ -36,7 +38,7 @@ pub(super) fn can_cut(execution: &Execution<'_>) -> bool {
         [range] => range.position().is_none(),
         _ => false,
     };
-    execution.plan.access == AccessPath::Items
+    *execution.plan.access == AccessPath::Created
         && execution.fanout.parts.len() == 1
         && is_range(&execution.query.within)
 }
@@ -52,6 +54,7 @@ pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
         scanned: 0,
         evaluated: 0,
         is_cut: false,
+        begun_at: None,
     };
     loop {
         match scan.alone(execution, page)? {
@@ -80,6 +83,8 @@ struct Scan<'p> {
     evaluated: usize,
     /// Whether pieces were tried and did not pay.
     is_cut: bool,
+    /// The first ordinal that was scanned.
+    begun_at: Option<u64>,
 }
 
 impl Scan<'_> {
@@ -114,15 +119,16 @@ impl Scan<'_> {
         self.scanned += answered.candidates;
         self.evaluated += answered.evaluated;
         for step in std::mem::take(&mut answered.steps) {
-            let group = answered.groups.get(step.group).cloned().unwrap_or_else(EpkRange::full);
-            go_on_after(&mut self.unit.query, group.clone(), &step.position, false);
+            self.begun_at.get_or_insert_with(|| ordinal_at(&step.position));
+            self.unit.query.starts.clear();
+            go_on_after(&mut self.unit.query, &step.position, false);
             let merged = MergedStep {
-                group,
                 position: step.position.clone(),
                 is_shared: false,
                 count: step.steps,
                 candidates: step.candidates,
-                steps: vec![(self.unit.part, step)],
+                first: (self.unit.part, step),
+                others: Vec::new(),
             };
             if let ControlFlow::Break(point) = self.taker.take(execution, page, merged) {
                 return Ok(ControlFlow::Break(point));
@@ -191,35 +197,43 @@ impl Scan<'_> {
 
     /// Moves the scan past a piece.
     fn leave(&mut self, piece: &Unit) {
-        let Some(end) = piece.query.within.last().map(|last| last.max.clone()) else { return };
-        self.unit.query.within = rest_from(&self.unit.query.within, &end);
+        let ordinals = &mut self.unit.query.ordinals;
+        ordinals.start = ordinals.start.max(piece.query.ordinals.end);
     }
 
-    /// The ring ahead of the scan, as far as the page may get, in pieces.
+    /// The ordinals ahead of the scan, as far as the page may get, in pieces.
     fn pieces(&self, execution: &Execution<'_>) -> Result<Vec<Unit>, QueryFailure> {
-        let query = &self.unit.query;
         let is_begun = self.progress.made >= self.budget.skip && !self.is_cut;
-        let Some(position) = self.position().filter(|_| is_begun) else { return Ok(Vec::new()) };
-        let ring = execution.key.boundaries(RING_PARTS);
-        let cells = |within: &[EpkRange]| -> Vec<EpkRange> {
-            let cut = ring.iter().filter_map(|cell| within.first()?.intersect(cell));
-            cut.collect()
-        };
-        let all = cells(&execution.query.within).len() as u64;
-        let rest = cells(&rest_from(&query.within, &position));
-        let items_per_cell = execution.items()?.div_ceil(all.max(1)).max(1);
-        let size = usize::try_from(PIECE_ITEMS.div_ceil(items_per_cell)).unwrap_or(usize::MAX);
-        let affordable = self.items_left() / PIECE_ITEMS;
-        let pieces = rest.chunks(size.max(1)).take(usize::try_from(affordable).unwrap_or(0));
-        let piece = |(number, cells): (u64, &[EpkRange])| {
-            let (first, last) = (cells.first()?, cells.last()?);
-            let within = vec![EpkRange::new(first.min.clone(), last.max.clone())];
+        let Some((scanned, next)) = self.span().filter(|_| is_begun) else { return Ok(Vec::new()) };
+        let per_item = scanned.div_ceil(self.scanned.max(1)).max(1);
+        if per_item > SPARSE_MIN {
+            return Ok(Vec::new());
+        }
+        let end = self.last_ordinal(execution)?.saturating_add(1);
+        let (width, affordable) = (PIECE_ITEMS * per_item, self.items_left() / PIECE_ITEMS);
+        let pieces = (next..end).step_by(usize::try_from(width).unwrap_or(usize::MAX));
+        let piece = |(number, start): (u64, u64)| {
             let mut unit = self.unit.clone();
-            (unit.query.within, unit.query.budget) = (within, self.rest());
+            unit.query.ordinals = start..start.saturating_add(width).min(end);
+            unit.query.budget = self.rest();
             unit.query.part = self.scanned.wrapping_add(number);
-            Some(unit)
+            unit
         };
-        Ok((1..).zip(pieces).filter_map(piece).collect())
+        let pieces = pieces.take(usize::try_from(affordable).unwrap_or(0));
+        Ok((1..).zip(pieces).map(piece).collect())
+    }
+
+    /// The number of ordinals that were passed so far, and the next one.
+    fn span(&self) -> Option<(u64, u64)> {
+        let query = &self.unit.query;
+        let last = ordinal_at(query.starts.last()?.position()).max(query.ordinals.start);
+        Some((last.saturating_sub(self.begun_at?), last.saturating_add(1)))
+    }
+
+    fn last_ordinal(&self, execution: &Execution<'_>) -> Result<u64, QueryFailure> {
+        let Some(part) = execution.fanout.parts.get(self.unit.part) else { return Ok(0) };
+        let within = &execution.query.within;
+        Ok(execution.fanout.statistics(part, within, &StatisticsQuery::LastOrdinal)?)
     }
 
     /// Approximate number of items that the page may still scan.
@@ -229,16 +243,4 @@ impl Scan<'_> {
         let per_row = self.scanned / self.progress.made.max(1);
         if self.progress.made == 0 { left } else { left.min(rows.saturating_mul(per_row)) }
     }
-
-    /// The position of the scan.
-    fn position(&self) -> Option<Epk> {
-        let start = self.unit.query.starts.last()?;
-        position_epk(start.position())
-    }
-}
-
-/// What is left of ranges from a position on.
-fn rest_from(within: &[EpkRange], position: &Epk) -> Vec<EpkRange> {
-    let rest = EpkRange::new(position.clone(), Epk::max());
-    within.iter().filter_map(|range| range.intersect(&rest)).collect()
 }

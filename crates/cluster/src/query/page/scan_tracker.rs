@@ -1,53 +1,45 @@
-//! The resume point of a page in scan order.
+//! The resume point of a page in the order of creation.
 //!
-//! The tracker keeps the last position that was passed; the resume point is made once, when
-//! the page ends.
+//! The tracker keeps the last item that was passed; the resume point is made once, when the
+//! page ends.
 
-use bytes::Bytes;
 use model::epk::EpkRange;
-use partition::{POSITION_BYTES_MAX, ScanOrder};
 
 use super::builder::{More, PageBuilder};
 use super::execution::Execution;
-use crate::query::cursor::{AfterEntry, ResumePoint, RowPosition};
+use crate::query::cursor::{AfterItem, ResumePoint};
 use crate::query::merge::PartRow;
 
 /// The last row, or item without one, that was passed.
 pub(super) struct ScanTracker<'p> {
-    order: ScanOrder,
-    /// The position where the previous page ended in the middle of an item.
-    resumed: Option<&'p RowPosition>,
+    /// Where the previous page ended in the middle of an item.
+    resumed: Option<&'p AfterItem>,
     group: EpkRange,
-    position: Bytes,
-    /// Rows at its position so far.
+    ordinal: u64,
+    /// Rows of this item so far.
     rows: u32,
 }
 
 impl<'p> ScanTracker<'p> {
     pub(super) fn new(execution: &Execution<'p>) -> ScanTracker<'p> {
-        let resumed = execution.query.after_entry().map(|after| &after.position);
-        let (group, position) = (EpkRange::full(), Bytes::new());
-        ScanTracker { order: execution.plan.order(), resumed, group, position, rows: 0 }
+        let resumed = execution.query.after_item();
+        let ordinal = resumed.map_or(0, |after| after.ordinal);
+        ScanTracker { resumed, group: execution.group(), ordinal, rows: 0 }
     }
 
-    /// Offers a row at a position to the page, unless a previous one returned it.
-    pub(super) fn offer(
-        &mut self,
-        page: &mut PageBuilder<'_>,
-        at: (&EpkRange, &Bytes),
-        row: PartRow,
-    ) -> More {
-        let rows = self.rows_at(at.1);
-        if rows >= self.given_at(at.1) {
-            page.offer((row.part, row.row.text), || self.before(at.1))?;
+    /// Offers a row of an item to the page, unless a previous one returned it.
+    pub(super) fn offer(&mut self, page: &mut PageBuilder<'_>, ordinal: u64, row: PartRow) -> More {
+        let rows = self.rows_of(ordinal);
+        if rows >= self.given_of(ordinal) {
+            page.offer((row.part, row.row.text), || self.before(ordinal))?;
         }
-        self.pass(at, rows + 1);
+        (self.ordinal, self.rows) = (ordinal, rows + 1);
         More::Continue(())
     }
 
     /// Passes an item without a row.
-    pub(super) fn pass_item(&mut self, at: (&EpkRange, &Bytes)) {
-        self.pass(at, self.rows_at(at.1));
+    pub(super) fn pass_item(&mut self, ordinal: u64) {
+        (self.ordinal, self.rows) = (ordinal, self.rows_of(ordinal));
     }
 
     /// The point after everything that was passed.
@@ -55,41 +47,23 @@ impl<'p> ScanTracker<'p> {
         self.resume_point(None)
     }
 
-    /// The number of rows at a position that previous pages returned.
-    fn given_at(&self, position: &Bytes) -> u32 {
-        let resumed = self.resumed.filter(|resumed| resumed.is_at(kept(position)));
+    /// The number of an item's rows that previous pages returned.
+    fn given_of(&self, ordinal: u64) -> u32 {
+        let resumed = self.resumed.filter(|resumed| resumed.ordinal == ordinal);
         resumed.and_then(|resumed| resumed.rows).unwrap_or_default()
     }
 
-    /// The point after the last row, if the next one is there.
-    fn before(&self, next: &Bytes) -> ResumePoint {
-        let is_cut = self.position.len() > POSITION_BYTES_MAX;
-        let may_have_more = is_cut || kept(&self.position) == kept(next);
-        self.resume_point(may_have_more.then_some(self.rows))
+    /// The point after the last row, if the next one is of this item.
+    fn before(&self, next: u64) -> ResumePoint {
+        self.resume_point((self.ordinal == next).then_some(self.rows))
     }
 
     fn resume_point(&self, rows: Option<u32>) -> ResumePoint {
-        let position = RowPosition { rows, ..RowPosition::of(&self.position) };
-        ResumePoint::AfterEntry(AfterEntry {
-            group: self.group.clone(),
-            order: self.order,
-            position,
-        })
+        let (group, ordinal) = (self.group.clone(), self.ordinal);
+        ResumePoint::AfterItem(AfterItem { group, ordinal, rows })
     }
 
-    fn rows_at(&self, position: &Bytes) -> u32 {
-        if kept(&self.position) == kept(position) { self.rows } else { 0 }
+    fn rows_of(&self, ordinal: u64) -> u32 {
+        if self.ordinal == ordinal { self.rows } else { 0 }
     }
-
-    fn pass(&mut self, (group, position): (&EpkRange, &Bytes), rows: u32) {
-        if self.group != *group {
-            self.group = group.clone();
-        }
-        (self.position, self.rows) = (position.clone(), rows);
-    }
-}
-
-/// The part of a position that a cursor keeps.
-fn kept(position: &[u8]) -> &[u8] {
-    position.get(..POSITION_BYTES_MAX).unwrap_or(position)
 }

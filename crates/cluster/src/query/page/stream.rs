@@ -1,9 +1,11 @@
-//! Rows in scan order, for queries without an order, until the page is full or its budget
-//! is used up.
+//! Rows in the order of creation, for queries without an order, until the page is full or
+//! its budget is used up.
 //!
 //! Such a page covers one partition, so usually there is one scan, which keeps to the
 //! page's own budget. A full scan that finds few rows is cut into pieces that run in
 //! parallel (`pieces.rs`).
+
+use std::iter;
 
 use partition::Task;
 
@@ -14,7 +16,7 @@ use super::ordered::Cost;
 use super::pieces;
 use super::scan_tracker::ScanTracker;
 use crate::query::cursor::ResumePoint;
-use crate::query::merge::{MergedStep, Next, PartRow, StepMerge};
+use crate::query::merge::{MergeEnd, MergedStep, PartRow, StepMerge};
 
 pub(super) fn fill(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
     if pieces::can_cut(execution) {
@@ -35,13 +37,13 @@ fn take_steps(
     let mut taker = StepTaker::new(execution);
     loop {
         match merge.next()? {
-            Next::Step(step) => {
+            Ok(step) => {
                 if let More::Break(point) = taker.take(execution, page, step) {
                     return Ok(point);
                 }
             }
-            Next::Exhausted => return Ok(None),
-            Next::Stopped => return Ok(Some(taker.tracker.after())),
+            Err(MergeEnd::Exhausted) => return Ok(None),
+            Err(MergeEnd::Stopped) => return Ok(Some(taker.tracker.after())),
         }
     }
 }
@@ -65,21 +67,18 @@ impl<'p> StepTaker<'p> {
         step: MergedStep,
     ) -> ControlFlow {
         self.cost.add(&step);
-        let MergedStep { group, position, steps, .. } = step;
-        let (at, mut is_hit) = ((&group, &position), false);
-        for (part, step) in steps {
+        let MergedStep { position, first, others, .. } = step;
+        let (ordinal, mut is_hit) = (partition::ordinal_at(&position), false);
+        for (part, step) in iter::once(first).chain(others) {
             for row in step.rows {
                 page.hits += u64::from(!std::mem::replace(&mut is_hit, true));
-                self.tracker.offer(page, at, PartRow { row, part })?;
+                self.tracker.offer(page, ordinal, PartRow { row, part })?;
             }
         }
         if !is_hit {
-            self.tracker.pass_item(at);
+            self.tracker.pass_item(ordinal);
         }
-        // With a position that is too long for a cursor, the next page would begin with the
-        // same items.
-        let may_end = position.len() <= partition::POSITION_BYTES_MAX;
-        if !self.cost.may_go_on(execution, page) && may_end {
+        if !self.cost.may_go_on(execution, page) {
             return More::Break(Some(self.tracker.after()));
         }
         More::Continue(())

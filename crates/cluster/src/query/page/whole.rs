@@ -14,7 +14,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use model::json::Raw;
 use partition::{
-    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, value_sort_key,
+    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, ordinal_at,
+    value_sort_key,
 };
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
@@ -22,10 +23,11 @@ use super::builder::{More, PageBuilder};
 use super::execution::Execution;
 use super::order_tracker::OrderTracker;
 use super::ordered::rows_of;
+use super::scan_tracker::ScanTracker;
 use super::{Filled, MORE};
 use crate::query::QueryFailure;
 use crate::query::cursor::ResumePoint;
-use crate::query::merge::{Next, PartRow, StepMerge, distinct_runs, merge_runs, without_given};
+use crate::query::merge::{MergeEnd, PartRow, StepMerge, distinct_runs, merge_runs, without_given};
 
 /// Steps of a query over all documents at once, which does not check the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
@@ -47,6 +49,23 @@ pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) ->
     let more = rows.into_iter().try_for_each(|row| {
         page.hits += 1;
         tracker.offer(page, row)
+    });
+    Ok(more.break_value().flatten())
+}
+
+/// The first rows after the cursor in the order of creation, for queries without an order.
+pub(super) fn sort_by_creation(
+    execution: &mut Execution<'_>,
+    page: &mut PageBuilder<'_>,
+) -> Filled {
+    let given = usize::try_from(execution.rows_given()).unwrap_or(usize::MAX);
+    let wanted = page.wanted().saturating_add(given);
+    let runs = runs_of(execution, Task::TopRows { rows: wanted })?;
+    let (mut tracker, mut last) = (ScanTracker::new(execution), None);
+    let more = merge_runs(runs.rows, wanted).into_iter().try_for_each(|row| {
+        let ordinal = ordinal_at(&row.row.sort_key);
+        page.hits += u64::from(last.replace(ordinal) != Some(ordinal));
+        tracker.offer(page, ordinal, row)
     });
     Ok(more.break_value().flatten())
 }
@@ -144,9 +163,9 @@ fn distinct_steps(
     let mut results = Results::new(execution, tracker);
     loop {
         let step = match merge.next()? {
-            Next::Step(step) => step,
-            Next::Exhausted => return Ok(results.finish(page)),
-            Next::Stopped => return Err(QueryFailure::TimedOut),
+            Ok(step) => step,
+            Err(MergeEnd::Exhausted) => return Ok(results.finish(page)),
+            Err(MergeEnd::Stopped) => return Err(QueryFailure::TimedOut),
         };
         for row in rows_of(execution, step) {
             if distinct.is_new(&row.row)? && results.take(page, row).is_break() {

@@ -9,7 +9,6 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bytes::Bytes;
-use model::epk::EpkRange;
 use model::position::Lsn;
 use query::{Ledger, PartialGroups, QueryError, Run, STEPS_MAX};
 
@@ -18,9 +17,6 @@ use super::{
     ScanEnd, ScanStats, Snapshot, Task, TimeSlice,
 };
 use crate::query::request::{ScanBudget, ScanProgress, ScanStep};
-
-/// Bytes of a position that a cursor can keep; see [`super::super::SORT_KEY_BYTES_MAX`].
-pub const POSITION_BYTES_MAX: usize = 560;
 
 /// Whether the page would be full, if all of its rows came from this partition.
 struct Fullness<'b> {
@@ -68,8 +64,6 @@ impl<'b> Fullness<'b> {
 /// The position of a step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct StepPosition {
-    /// The number of the group that it is in.
-    pub group: usize,
     pub position: Bytes,
     /// Whether it is all candidates of the partition whose positions have this prefix.
     pub is_shared: bool,
@@ -108,22 +102,12 @@ impl<'p> OpenScan<'p> {
     pub fn position(&mut self) -> Result<Option<StepPosition>, ExecuteError> {
         let Some(position) = self.executor.candidates.position()? else { return Ok(None) };
         let shared = self.executor.shared(&position);
-        Ok(Some(StepPosition {
-            group: self.executor.candidates.begun.len().saturating_sub(1),
-            is_shared: shared.is_some(),
-            position: shared.unwrap_or(position),
-        }))
+        Ok(Some(StepPosition { is_shared: shared.is_some(), position: shared.unwrap_or(position) }))
     }
 
     #[must_use]
     pub fn lsn(&self) -> Lsn {
         self.executor.lsn
-    }
-
-    /// The parts of the ring that steps were in so far.
-    #[must_use]
-    pub fn groups(&self) -> &[EpkRange] {
-        &self.executor.candidates.begun
     }
 
     /// What was read so far, without what was only loaded ahead.
@@ -159,7 +143,6 @@ impl<'p> OpenScan<'p> {
     /// Rows in the order of the scan.
     fn scan(&mut self, page: &mut PartialPage, until: u64) -> Result<ScanEnd, ExecuteError> {
         let OpenScan { executor, run, fullness, .. } = self;
-        let budget = &executor.query.budget;
         loop {
             let before = run.steps_left();
             let Some(candidate) = executor.candidates.next()? else {
@@ -171,19 +154,15 @@ impl<'p> OpenScan<'p> {
                 Ok(step) => step,
                 Err(end) => return Ok(end),
             };
-            let is_cut = step.position.len() > POSITION_BYTES_MAX && !budget.stops_anywhere;
             let evaluated = before.saturating_sub(run.steps_left());
             executor.push(page, ScanStep { evaluated, ..step });
             if flow.is_break() {
                 return Ok(ScanEnd::Budget);
             }
             let is_enough = fullness.is_enough();
-            let Some(end) = executor.end_of(run, is_enough, until) else { continue };
-            if !is_cut {
+            if let Some(end) = executor.end_of(run, is_enough, until) {
                 return Ok(end);
             }
-            // The next page would begin with the same items.
-            executor.slice.go_on_to_the_end()?;
         }
     }
 
@@ -289,7 +268,6 @@ impl Executor<'_> {
     fn step(&mut self, position: Bytes, rows: Vec<OutputRow>) -> ScanStep {
         let told = std::mem::replace(&mut self.told, self.candidates.scanned);
         ScanStep {
-            group: self.candidates.begun.len().saturating_sub(1),
             position,
             is_shared: false,
             is_one: false,
@@ -306,11 +284,7 @@ impl Executor<'_> {
     fn push(&self, page: &mut PartialPage, mut step: ScanStep) {
         if let Some(last) = page.steps.last_mut() {
             let is_empty = |step: &ScanStep| step.rows.is_empty() && !step.is_shared;
-            if self.query.budget.coalesces
-                && is_empty(last)
-                && is_empty(&step)
-                && last.group == step.group
-            {
+            if self.query.budget.coalesces && is_empty(last) && is_empty(&step) {
                 step.steps += last.steps;
                 step.candidates += last.candidates;
                 step.evaluated += last.evaluated;

@@ -5,11 +5,14 @@ use std::collections::{BTreeMap, BinaryHeap};
 use std::ops::ControlFlow;
 use std::rc::Rc;
 
+use bytes::Bytes;
+
 use super::{
     ExecuteError, Executor, LONG_STEPS_MAX, MORE, OutputRow, PACE_CANDIDATES, PartialPage, ScanEnd,
     SortBuffer,
 };
 use crate::query::request::ROW_BYTES;
+use crate::record::Item;
 
 impl Executor<'_> {
     /// The first rows of all, in the order of the query.
@@ -85,7 +88,7 @@ impl Executor<'_> {
         } else {
             while let Some(candidate) = self.candidates.next()? {
                 if let Some(item) = &candidate.item {
-                    let _ = run.document(item.json(), &mut |_| MORE)?;
+                    self.run_on(&mut run, item, &mut |_| MORE)?;
                 }
                 self.keep_pace(&run)?;
             }
@@ -99,11 +102,20 @@ impl Executor<'_> {
         let mut documents = Vec::new();
         while let Some(candidate) = self.candidates.next()? {
             if let Some(item) = candidate.item {
-                self.ledger.keep(item.text.len() + ROW_BYTES)?;
-                documents.push(item.text);
+                let text = self.shown(item);
+                self.ledger.keep(text.len() + ROW_BYTES)?;
+                documents.push(text);
             }
             self.slice.go_on_to_the_end()?;
         }
         Ok(self.finished(PartialPage { documents, ..page }, ScanEnd::Exhausted))
+    }
+
+    /// The text of an item with its system properties.
+    fn shown(&self, item: Item) -> Bytes {
+        match &self.query.system {
+            Some(system) => system.shown(item.json().text(), &item.stamp(self.container)).into(),
+            None => item.text,
+        }
     }
 }

@@ -162,7 +162,7 @@ fn row_by_row(bound: &Bound, records: &[Named], mut page: PageBuilder) -> Result
     let mut last = None;
     for (name, text) in records {
         let mut row = None;
-        let _ = run.document(raw(text), &mut |made| {
+        let _ = run.document(raw(text).into(), &mut |made| {
             row = made.text()?;
             Ok(ControlFlow::Continue(()))
         })?;

@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::error::Error;
 use std::fmt::Write as _;
+use std::sync::Arc;
 
 use bytes::Bytes;
 use cluster::PartitionId;
@@ -10,6 +11,7 @@ use goldenscript::{ArgumentConsumer, Command};
 use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::session::SessionToken;
+use model::system_properties::{ItemStamp, SystemProperties};
 use service::{
     Batch, Bulk, BulkOperation, BulkPace, BulkResult, Conditions, ContainerVerb, Failure, Feed,
     InContainer, ItemAction, ItemOperation, ItemResult, ListItems, ReadRanges, Response,
@@ -22,7 +24,14 @@ impl World {
     pub(super) fn item_command(&mut self, command: &Command, tags: &BTreeSet<String>) -> Answer {
         let mut args = command.consume_args();
         let system = tags.contains("system");
-        let show = |done: &ItemResult| show_result(done.kind, done.body.as_ref(), system);
+        let show = |done: &ItemResult| {
+            let with = |(text, stamp): (&Bytes, &ItemStamp)| {
+                let text = std::str::from_utf8(text).expect("items are UTF-8");
+                Bytes::from(SystemProperties::indexed().shown(text, stamp))
+            };
+            let body = done.text.as_ref().zip(done.stamp.as_ref()).map(with);
+            show_result(done.kind, body.as_ref(), system)
+        };
         match command.name.as_str() {
             "ranges" => self.ranges(),
             "items" => self.items(&mut args),
@@ -57,7 +66,7 @@ impl World {
                 let action = self.single(name, &mut args)?;
                 args.reject_next()?;
                 let done = self.in_container(action);
-                if let Ok(Response { reply: ItemResult { etag: Some(etag), .. }, .. }) = &done {
+                if let Some(etag) = done.as_ref().ok().and_then(|done| done.reply.etag()) {
                     self.last_etag = Some(etag.as_str().to_owned());
                 }
                 routed(done, tags, |item| show(&item))
@@ -119,7 +128,8 @@ impl World {
         let (mut output, mut after, mut ids) = (String::new(), None, BTreeSet::new());
         loop {
             let scope = scope.clone();
-            let list = ListItems { scope, session: None, after, items_max };
+            let system = Some(Arc::new(SystemProperties::indexed()));
+            let list = ListItems { scope, session: None, after, items_max, system };
             let done = self.in_container(list).map_err(|refused| failure(refused.error))?;
             let Feed { bodies, rest, .. } = done.reply;
             assert!(bodies.len() <= items_max, "more than asked for");
