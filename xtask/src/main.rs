@@ -60,10 +60,7 @@ enum Habit {
     /// Shows the charges of requests beside the published ones
     Ru,
     /// Runs the benchmarks, each of which answers a question
-    Bench {
-        /// The benchmark to run; all of them when left out
-        name: Option<String>,
-    },
+    Bench(bench::Options),
 }
 
 #[allow(clippy::print_stderr, reason = "errors of a command-line tool go to standard error")]
@@ -84,7 +81,7 @@ fn main() -> ExitCode {
         Habit::Transitions(options) => transitions::run(&root, &options),
         Habit::Suite(options) => suite::run(&root, &options),
         Habit::Ru => ru::run(&root),
-        Habit::Bench { name } => bench::run(&root, name.as_deref()),
+        Habit::Bench(options) => bench::run(&root, &options),
     };
     match outcome {
         Ok(()) => ExitCode::SUCCESS,
