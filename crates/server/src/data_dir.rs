@@ -41,7 +41,7 @@ const TLS: &str = "tls";
 
 /// Bytes kept in reserve so that a start, a drop and `orrery compact` find space on a disk
 /// that others have filled: one memtable, the largest thing that has to be written at once.
-const RESERVE_BYTES: u64 = 16 << 20;
+const RESERVE_BYTES: u64 = 32 << 20;
 
 /// A limit on what the store may take on its disk, for tests of a full disk where no small
 /// one can be mounted. Not a setting: a quota of the file system does this better.

@@ -74,8 +74,8 @@ pub struct LocalConfig {
     /// so an idle store does not use it.
     pub cache_bytes: u64,
 
-    /// Writes gathered in memory before they become a table, 16 MiB by default;
-    /// up to four times as much under load. Larger means fewer and larger
+    /// Writes gathered in memory before they become a table, 32 MiB by default;
+    /// up to three times as much under load. Larger means fewer and larger
     /// compactions, but a longer replay after a crash. Fixed at creation.
     pub memtable_bytes: u64,
 
@@ -105,7 +105,7 @@ impl Default for LocalConfig {
         LocalConfig {
             durability: Durability::Full,
             cache_bytes: 32 << 20,
-            memtable_bytes: 16 << 20,
+            memtable_bytes: 32 << 20,
             table_bytes: 64 << 20,
             worker_threads: 1,
             disk_bytes_max: None,

@@ -149,8 +149,10 @@ fn whatever_is_given_up_is_gone_and_the_rest_stays() {
     let folder = tempfile::tempdir().unwrap();
     let config = LocalConfig {
         memtable_bytes: 32 << 10,
-        table_bytes: 4 << 10,
+        table_bytes: 1 << 10,
         durability: Durability::Os,
+        // Where space is short, tables are merged often.
+        disk_bytes_max: Some(1 << 30),
         ..LocalConfig::default()
     };
     let mut life = Life {

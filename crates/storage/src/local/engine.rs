@@ -34,15 +34,29 @@ use crate::{Durability, KeyRange, StorageError, VerifyReport};
 
 const DATA_NAME: &str = "data";
 
-/// The engine stalls commits without end at four waiting memtables, even when the thread
-/// that would flush them is gone. We stall before it, where it can be observed.
-const SEALED_MEMTABLES_MAX: usize = 2;
+/// Memtables that may wait to be flushed while another one fills. The engine itself stalls
+/// commits at four of them, without end even when the thread that would flush them is gone;
+/// we stall before it, where it can be observed.
+const SEALED_MEMTABLES_MAX: usize = 1;
 
 /// The same for runs of small tables, where the engine's limit is 30.
 const SMALL_RUNS_MAX: usize = 24;
 
-/// Runs of small tables from which on a compaction is due, as in the strategy.
-const SMALL_RUNS_DUE: usize = 4;
+/// Runs of small tables from which on a compaction is due. Each of them is one more place
+/// where a reader looks; but whatever is there when they are merged into the next level is
+/// rewritten with it, so that the more of them are merged at once, the less is written.
+const SMALL_RUNS_DUE: u8 = 12;
+
+/// The same while disk space is short: old versions and deletions are dropped sooner, and a
+/// compaction takes less space.
+const SMALL_RUNS_DUE_SHORT: u8 = 4;
+
+/// Free bytes below which disk space is short: several of the largest compactions.
+const SHORT_BYTES: u64 = 4 * MERGE_BYTES_MAX;
+
+fn small_runs_due(free: u64) -> u8 {
+    if free < SHORT_BYTES { SMALL_RUNS_DUE_SHORT } else { SMALL_RUNS_DUE }
+}
 
 /// How long to wait before looking again whether the engine has caught up.
 const STALL_STEP: Duration = Duration::from_millis(2);
@@ -72,7 +86,7 @@ fn step() {
 
 /// Journals kept before the engine forces a flush. Bounds the replay after a
 /// crash; the engine takes no less than 64 MiB.
-const JOURNALS_BYTES_MAX: u64 = 128 << 20;
+const JOURNALS_BYTES_MAX: u64 = 256 << 20;
 
 /// Makes the engine's part of a new store.
 pub(super) fn create(path: &Path, config: &LocalConfig) -> Result<(), StorageError> {
@@ -127,8 +141,8 @@ pub(super) fn show(
 /// Settings that the engine keeps with the keyspace.
 ///
 /// Filters stay on at every level: creating an item looks for a key that is
-/// usually not there. Tables are compressed from the third level on, where most
-/// of the data is; above, they are rewritten too soon to be worth it.
+/// usually not there. Tables are compressed from the second level on; those of the first
+/// are rewritten too soon to be worth it. `docs/design/engine.md` has the figures.
 ///
 /// A table's filter and index are megabytes long. In the first level they stay in memory;
 /// below they are partitioned into blocks, because there a lookup would otherwise read all
@@ -143,7 +157,7 @@ fn options(config: &LocalConfig) -> KeyspaceCreateOptions {
         .filter_policy(FilterPolicy::new([filter(14.0), filter(10.0)]))
         .filter_block_partitioning_policy(PartitioningPolicy::new([false, true]))
         .index_block_partitioning_policy(PartitioningPolicy::new([false, true]))
-        .data_block_compression_policy(CompressionPolicy::new([None, None, Lz4]))
+        .data_block_compression_policy(CompressionPolicy::new([None, Lz4]))
 }
 
 /// What readers see: the newest durable and complete state.
@@ -326,9 +340,12 @@ impl Handles {
         self.data.disk_space().min(MERGE_BYTES_MAX) + BRAKE_BYTES
     }
 
-    /// Runs the compaction that is most due. Returns whether anything changed.
-    pub(super) fn merge(&self) -> Result<bool, StorageError> {
-        let strategy = Leveled::default().with_table_target_size(self.table_bytes);
+    /// Runs the compaction that is most due, given free disk space. Returns whether anything
+    /// changed.
+    pub(super) fn merge(&self, free: u64) -> Result<bool, StorageError> {
+        let strategy = Leveled::default()
+            .with_l0_threshold(small_runs_due(free))
+            .with_table_target_size(self.table_bytes);
         let before = self.data.tree.current_version().id();
         let oldest = self.database.supervisor.snapshot_tracker.get_seqno_safe_to_gc();
         let merged = self.data.tree.compact(Arc::new(strategy), oldest);
@@ -353,10 +370,10 @@ impl Handles {
     }
 
     /// Waits until flushes and compactions have caught up.
-    fn await_upkeep(&self, upkeep: &Upkeep) -> Result<(), StorageError> {
+    fn await_upkeep(&self, upkeep: &Upkeep, free: u64) -> Result<(), StorageError> {
         loop {
             let runs = self.data.tree.l0_run_count();
-            if runs >= SMALL_RUNS_DUE {
+            if runs >= usize::from(small_runs_due(free)) {
                 upkeep.want_merge();
             }
             let flushed = self.data.tree.sealed_memtable_count() <= SEALED_MEMTABLES_MAX;
@@ -422,6 +439,8 @@ pub(super) struct LocalEngine {
     /// Bytes of all tables, as last measured.
     tables: u64,
     tables_age: u64,
+    /// Free bytes, as last looked up.
+    free: u64,
 }
 
 impl LocalEngine {
@@ -449,6 +468,7 @@ impl LocalEngine {
             config,
             tables: 0,
             tables_age: u64::MAX,
+            free: u64::MAX,
         };
         engine.publish()?;
         Ok(engine)
@@ -501,6 +521,7 @@ impl LocalEngine {
         let (mut steps, mut busy, mut tried) = (0, 0, false);
         loop {
             let (free, needed) = (self.upkeep.disk.free(), self.needs(relief)? + bytes);
+            self.free = free;
             if free >= needed {
                 if !relief {
                     self.upkeep.disk.restore_reserve(free - needed);
@@ -657,7 +678,7 @@ impl Engine for LocalEngine {
         if self.stopped {
             return Err(StorageError::Full { detail: "the store waits for room".to_owned() });
         }
-        let ready = self.handles()?.await_upkeep(&self.upkeep);
+        let ready = self.handles()?.await_upkeep(&self.upkeep, self.free);
         self.classify(ready)?;
         let commit = self.commit + 1;
         let written = self.write(writes, commit);

@@ -167,10 +167,11 @@ impl Upkeep {
     fn step(&self, published: &Published) -> bool {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(engine) = published.handles() else { return false };
-        if self.work().ended || self.has_leftovers() || self.disk.free() < engine.merge_needs() {
+        let free = self.disk.free();
+        if self.work().ended || self.has_leftovers() || free < engine.merge_needs() {
             return false;
         }
-        match self.while_merging(|| engine.merge()) {
+        match self.while_merging(|| engine.merge(free)) {
             Ok(changed) => changed,
             Err(StorageError::Full { detail }) => {
                 tracing::warn!(detail, "a merge was broken off: no space left on device");
