@@ -54,6 +54,7 @@ pub(crate) fn config(durability: Durability) -> LocalConfig {
         durability,
         disk_bytes_max: max,
         reserve_bytes: RESERVE_BYTES,
+        contents: service::upgrade::CONTENTS,
         ..LocalConfig::default()
     }
 }
@@ -232,7 +233,7 @@ pub(crate) fn open_read_only(root: &Path) -> anyhow::Result<Service> {
 
 /// Opens the store below the database for reading.
 pub(crate) fn open_store_read_only(root: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(local::open_read_only(&root.join(STORE))?)
+    Ok(local::open_read_only(&root.join(STORE), service::upgrade::CONTENTS)?)
 }
 
 /// Creates a new, empty database in a folder.

@@ -38,7 +38,9 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let done = match &arguments.data {
         Some(data) => {
             let store = data_dir::open_store_read_only(data)?;
-            backup::write(store.as_ref(), &folder, |progress| printer.print(progress))?
+            backup::write((store.as_ref(), service::upgrade::CONTENTS), &folder, |progress| {
+                printer.print(progress)
+            })?
         }
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;

@@ -17,19 +17,25 @@ use super::format::{self, Format};
 use super::recover::Recovery;
 use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, watermark};
 use crate::{
-    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Ticket, VerifyReport, View,
-    WriteBatch, WriteSession,
+    CommitStatus, ContentsVersion, Counters, KeyRange, Loss, StorageError, Store, Ticket,
+    VerifyReport, View, WriteBatch, WriteSession,
 };
 
-/// Opens an existing store for reading, even one in a folder that cannot be written to. The
+/// Opens an existing store for reading, even one in a folder that cannot be written to, and
+/// one whose contents are older than what this build writes, if those are asked for. The
 /// latest writes may still be in journals: as much memory is needed as they have bytes, and
 /// as much space in the temporary folder.
 ///
 /// # Errors
 /// As those of [`open`](super::open).
-pub fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StorageError> {
+pub fn open_read_only(
+    path: &Path,
+    contents: ContentsVersion,
+) -> Result<Arc<dyn Store>, StorageError> {
     let lock = lock(path)?;
-    Format::load(path)?.check_fixed_files(path)?;
+    let format = Format::load(path)?;
+    format.check_readable(path, contents)?;
+    format.check_fixed_files(path)?;
     check(path)?;
     let copy = Copy::of(path)?;
     let Recovery { commit, loss, .. } = Recovery::of(&copy.folder, false)?.perform()?;
