@@ -60,7 +60,7 @@ fn beside(data: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress> {
-    let (outside, mut printer) = (Runtime::real(), ProgressPrinter::new("restored"));
+    let (outside, mut printer) = (Runtime::real(), ProgressPrinter::new("rows", "restored"));
     let dir = DataDir::claim(unfinished)?;
     let store = dir.create_store(data_dir::config(Durability::default()), &outside)?;
     let done = backup::load(folder, (store.as_ref(), service::upgrade::CONTENTS), |progress| {
