@@ -35,8 +35,8 @@ pub(crate) enum Command {
     ///
     /// The folder must not be in use. Its store is only read: a new one is made beside it,
     /// checked, and put in its place; the old one is kept as store.v1. Takes about as long
-    /// as indexing everything again, and meanwhile up to half as much space again as the old
-    /// store has. An upgrade that was interrupted goes on when the command is given again.
+    /// as indexing everything again, and meanwhile up to twice the space of the old store
+    /// beside it. An upgrade that was interrupted goes on when the command is given again.
     Upgrade(upgrade::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),

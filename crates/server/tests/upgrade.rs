@@ -153,6 +153,8 @@ fn an_upgrade_goes_on_wherever_it_ended() {
     let interrupted = |folder: &Path, steps: u64| {
         let mut command = command(folder);
         command.env("ORRERY_TEST_UPGRADE_STEPS_MAX", steps.to_string());
+        // A process that ends like this leaves its copy of the journals there.
+        command.env("TMPDIR", folder);
         !run(command.args(["upgrade", "data"])).status.success()
     };
     let reference = unpack(Fixture::V1Killed);

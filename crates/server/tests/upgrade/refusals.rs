@@ -138,7 +138,8 @@ fn without_space_nothing_begins() {
 fn what_another_upgrade_left_is_not_used() {
     let folder = unpack(Fixture::V1);
     let mut command = command(folder.path());
-    command.env("ORRERY_TEST_UPGRADE_STEPS_MAX", "9").args(["upgrade", "data"]);
+    command.env("ORRERY_TEST_UPGRADE_STEPS_MAX", "9").env("TMPDIR", folder.path());
+    command.args(["upgrade", "data"]);
     assert!(!run(&mut command).status.success());
     let data = folder.path().join("data");
     let is_new = |path: &PathBuf| path.to_string_lossy().contains("store.upgrade-");
