@@ -33,6 +33,7 @@ pub use maintenance::check::ClusterReport;
 pub use maintenance::clock::Ahead;
 pub use maintenance::retired::{Removed, RetiredPrefix};
 pub use maintenance::statistics::{KeyCharge, KeySize, KeySummary};
+pub use maintenance::upgrade::Upgrade;
 pub use query::{
     Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,

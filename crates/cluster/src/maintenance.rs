@@ -11,6 +11,7 @@ pub(crate) mod expire;
 pub(crate) mod reindex;
 pub(crate) mod retired;
 pub(crate) mod statistics;
+pub(crate) mod upgrade;
 
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};

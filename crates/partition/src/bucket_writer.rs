@@ -1,7 +1,7 @@
 //! Writes the items of one logical partition to one bucket.
 //!
-//! Nothing outside [`crate::dual_write`] writes items with it: which buckets an item is
-//! written to is decided there.
+//! Which buckets an item is written to is decided by [`crate::dual_write`]; only
+//! [`crate::upgrade`], which fills buckets from others, writes items with it as well.
 
 use bytes::Bytes;
 use model::charge::Written;

@@ -182,6 +182,14 @@ pub enum PartitionError {
     /// The blocks of ordinals are used up: allocate another and try again.
     #[error("the ordinals are used up")]
     OutOfOrdinals,
+    /// An upgrade read something else than the head of a bucket says: items and bytes. The
+    /// old store is not consistent.
+    #[error(
+        "bucket {bucket} of container {container} has {} items of {} bytes, and its head says \
+         {} of {}: check the old store with the version that wrote it",
+        found.0, found.1, recorded.0, recorded.1
+    )]
+    Miscounted { container: u32, bucket: u32, recorded: (u64, u64), found: (u64, u64) },
     #[error("stored data cannot be read")]
     Record(#[from] RecordError),
     #[error("storage failed")]
@@ -235,6 +243,7 @@ impl PartitionError {
             PartitionError::Gone => PartitionRemedy::Reroute,
             PartitionError::OutOfOrdinals => PartitionRemedy::AllocateOrdinals,
             PartitionError::ClockBehind { .. }
+            | PartitionError::Miscounted { .. }
             | PartitionError::Record(_)
             | PartitionError::Storage(_) => PartitionRemedy::Operator,
         }

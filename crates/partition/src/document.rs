@@ -74,24 +74,30 @@ impl Document {
 
     /// The text to store, which is the client's own unless it names system properties.
     pub(crate) fn stored(&self) -> Bytes {
-        let is_system = |name: &str| SYSTEM_PROPERTIES.contains(&name);
-        if !self.json().members().any(|(name, _)| is_system(&name)) {
-            return self.text.clone();
-        }
-        let mut out = String::with_capacity(self.text.len());
-        let members = self.json().members().filter(|(name, _)| !is_system(name));
-        for (at, (name, value)) in members.enumerate() {
-            out.push(if at == 0 { '{' } else { ',' });
-            json::write_string(&mut out, &name);
-            out.push(':');
-            out.push_str(value.text());
-        }
-        // There is at least the id.
-        out.push('}');
-        out.into()
+        without_system_properties(&self.text)
     }
 }
 
+/// The text of an object less its members with the names of system properties.
+pub(crate) fn without_system_properties(text: &Bytes) -> Bytes {
+    let is_system = |name: &str| SYSTEM_PROPERTIES.contains(&name);
+    let object = trusted(text);
+    if !object.members().any(|(name, _)| is_system(&name)) {
+        return text.clone();
+    }
+    let mut out = String::with_capacity(text.len());
+    let members = object.members().filter(|(name, _)| !is_system(name));
+    for (at, (name, value)) in members.enumerate() {
+        out.push(if at == 0 { '{' } else { ',' });
+        json::write_string(&mut out, &name);
+        out.push(':');
+        out.push_str(value.text());
+    }
+    // There is at least the id.
+    out.push('}');
+    out.into()
+}
+
 fn trusted(text: &Bytes) -> Raw<'_> {
-    Raw::trusted(std::str::from_utf8(text).expect("`canonical_body` returns UTF-8"))
+    Raw::trusted(std::str::from_utf8(text).expect("the text of an item is UTF-8"))
 }

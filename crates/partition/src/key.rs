@@ -10,11 +10,11 @@ use model::position::{Lsn, Ordinal};
 use storage::KeyRange;
 
 /// Number of a container in keys. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct ContainerNumber(pub u32);
 
 /// Number of a bucket inside its container. Never reused.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct BucketNumber(pub u32);
 
 /// The groups of keys in a bucket, by their tag.

@@ -35,6 +35,7 @@ mod sequencer;
 mod sizes;
 mod time;
 mod transaction;
+pub mod upgrade;
 mod write_set;
 
 pub use changes::{ChangePage, Changes};

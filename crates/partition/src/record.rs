@@ -164,7 +164,7 @@ impl Item {
     }
 }
 
-fn seal(payload: impl Iterator<Item = u8>) -> Bytes {
+pub(crate) fn seal(payload: impl Iterator<Item = u8>) -> Bytes {
     let mut value = vec![0; SEAL_BYTES];
     value.extend(payload);
     sealed(value)
@@ -179,7 +179,7 @@ fn sealed(mut value: Vec<u8>) -> Bytes {
     value.into()
 }
 
-fn open<'a>(what: &'static str, value: &'a [u8]) -> Result<&'a [u8], RecordError> {
+pub(crate) fn open<'a>(what: &'static str, value: &'a [u8]) -> Result<&'a [u8], RecordError> {
     let Some(([version, checksum @ ..], payload)) = value.split_first_chunk::<SEAL_BYTES>() else {
         return Err(RecordError::Malformed { what });
     };
@@ -200,13 +200,16 @@ fn crc(version: u8, payload: &[u8]) -> u32 {
     hasher.finalize()
 }
 
-fn take<const N: usize>(input: &mut &[u8], what: &'static str) -> Result<[u8; N], RecordError> {
+pub(crate) fn take<const N: usize>(
+    input: &mut &[u8],
+    what: &'static str,
+) -> Result<[u8; N], RecordError> {
     let (head, rest) = input.split_first_chunk::<N>().ok_or(RecordError::Malformed { what })?;
     *input = rest;
     Ok(*head)
 }
 
-fn take_u64s<const N: usize>(
+pub(crate) fn take_u64s<const N: usize>(
     input: &mut &[u8],
     what: &'static str,
 ) -> Result<[u64; N], RecordError> {

@@ -9,6 +9,7 @@ mod compact;
 mod partitions;
 mod remote;
 mod restore;
+mod upgrade;
 
 use std::process::ExitCode;
 
@@ -30,6 +31,13 @@ pub(crate) enum Command {
     Backup(backup::Arguments),
     /// Make a new data folder from a backup, and check it.
     Restore(restore::Arguments),
+    /// Carry a data folder over from the version of the format before this one.
+    ///
+    /// The folder must not be in use. Its store is only read: a new one is made beside it,
+    /// checked, and put in its place; the old one is kept as store.v1. Takes about as long
+    /// as indexing everything again, and meanwhile up to twice the space of the old store
+    /// beside it. An upgrade that was interrupted goes on when the command is given again.
+    Upgrade(upgrade::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
@@ -44,6 +52,7 @@ impl Command {
             Command::Compact(arguments) => compact::run(arguments),
             Command::Backup(arguments) => backup::run(arguments),
             Command::Restore(arguments) => restore::run(arguments),
+            Command::Upgrade(arguments) => upgrade::run(arguments),
             Command::Bench(arguments) => bench::run(arguments),
             Command::Partitions(arguments) => partitions::run(arguments),
         }

@@ -5,12 +5,15 @@
 //!   LOCK      held by the one process that uses the folder; says which
 //!   CREATING  there while `store` is being made
 //!   store/    the database (docs/formats/storage.md)
+//!   store.*   what an upgrade makes and leaves (`upgrade.rs`)
 //!   tls/      the certificate and its key
 //! ```
 //!
 //! All of it is for its owner only: [`keep_private`] ensures that for everything that is
 //! created, by the engine as well, and a folder that is open to others is closed when it is
 //! claimed.
+
+pub(crate) mod upgrade;
 
 use std::fs::{File, OpenOptions, TryLockError};
 use std::io::{ErrorKind, Read as _, Write as _};
@@ -19,13 +22,13 @@ use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
-use anyhow::{Context as _, bail, ensure};
+use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::ValueEnum;
 use runtime::Runtime;
 use serde::Deserialize;
 use service::Service;
 use storage::local::{self, LocalConfig};
-use storage::{Durability, Store};
+use storage::{Durability, StorageError, Store};
 
 use crate::settings::rules::Rules;
 
@@ -54,6 +57,7 @@ pub(crate) fn config(durability: Durability) -> LocalConfig {
         durability,
         disk_bytes_max: max,
         reserve_bytes: RESERVE_BYTES,
+        contents: service::upgrade::CONTENTS,
         ..LocalConfig::default()
     }
 }
@@ -113,8 +117,10 @@ pub(crate) struct DataDir {
 }
 
 impl DataDir {
-    /// Claims a folder, creating it when there is none.
+    /// Claims a folder, creating it when there is none. One of another version is refused
+    /// before anything in it is touched.
     pub(crate) fn claim(root: &Path) -> anyhow::Result<DataDir> {
+        check_versions(root)?;
         let made = make(root)
             .with_context(|| format!("the data folder {} cannot be made", root.display()))?;
         ensure!(
@@ -123,8 +129,17 @@ impl DataDir {
             root.display()
         );
         let lock = lock(root)?;
+        sign(root, &lock);
         close_to_others(root);
         Ok(DataDir { root: root.to_owned(), made, kept: AtomicBool::new(false), _lock: lock })
+    }
+
+    /// Claims a folder that has a database, of any version, and changes nothing in it.
+    pub(crate) fn claim_existing(root: &Path) -> anyhow::Result<DataDir> {
+        let is_ours = root.join(STORE).exists() || upgrade::is_left(root);
+        ensure!(is_ours, "{} is no data folder: there is no {STORE} in it", root.display());
+        let (made, kept, lock) = (Vec::new(), AtomicBool::new(true), lock(root)?);
+        Ok(DataDir { root: root.to_owned(), made, kept, _lock: lock })
     }
 
     /// Removes the folders that were created. One that existed stays.
@@ -155,7 +170,7 @@ impl DataDir {
     ) -> anyhow::Result<Service> {
         let folder = self.root.join(STORE);
         let store = if folder.exists() && !self.root.join(CREATING).exists() {
-            local::open(&folder, config, runtime)?
+            local::open(&folder, config, runtime).map_err(|error| explain(&self.root, error))?
         } else {
             self.create(&folder, config, runtime)?
         };
@@ -204,6 +219,11 @@ impl Drop for DataDir {
     }
 }
 
+/// The folder of the store.
+pub(crate) fn store_folder(root: &Path) -> PathBuf {
+    root.join(STORE)
+}
+
 /// The folder of the certificate, whether or not this process holds the data.
 pub(crate) fn tls_folder(root: &Path) -> PathBuf {
     root.join(TLS)
@@ -217,7 +237,8 @@ pub(crate) fn open_in_memory(runtime: &Runtime, rules: Rules) -> anyhow::Result<
 /// Opens the database in a data folder that must exist.
 pub(crate) fn open(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
     let runtime = Runtime::real();
-    let store = local::open(&root.join(STORE), config, &runtime)?;
+    let store = local::open(&root.join(STORE), config, &runtime);
+    let store = store.map_err(|error| explain(root, error))?;
     // Reported by the first opening: afterwards the information is gone.
     if let Some(loss) = store.loss() {
         say_error(&loss.to_string());
@@ -232,7 +253,38 @@ pub(crate) fn open_read_only(root: &Path) -> anyhow::Result<Service> {
 
 /// Opens the store below the database for reading.
 pub(crate) fn open_store_read_only(root: &Path) -> anyhow::Result<Arc<dyn Store>> {
-    Ok(local::open_read_only(&root.join(STORE))?)
+    local::open_read_only(&root.join(STORE), service::upgrade::CONTENTS)
+        .map_err(|error| explain(root, error))
+}
+
+/// Refuses a data folder of another version, judging by one file. A folder without a
+/// database is accepted, unless an upgrade has left it like that.
+fn check_versions(root: &Path) -> anyhow::Result<()> {
+    let store = root.join(STORE);
+    ensure!(
+        store.exists() || !upgrade::is_left(root),
+        "an upgrade of {} was interrupted in its last step: `orrery upgrade {}` completes it",
+        root.display(),
+        root.display()
+    );
+    if !store.exists() || root.join(CREATING).exists() {
+        return Ok(());
+    }
+    match local::check_versions(&store, service::upgrade::CONTENTS) {
+        Err(error @ (StorageError::Outdated { .. } | StorageError::UnknownVersion { .. })) => {
+            Err(explain(root, error))
+        }
+        // Opening explains everything else better.
+        Ok(()) | Err(_) => Ok(()),
+    }
+}
+
+/// Names the command that helps, if there is one.
+fn explain(root: &Path, error: StorageError) -> anyhow::Error {
+    if matches!(error, StorageError::Outdated { .. }) {
+        return anyhow!("{error}: `orrery upgrade {}` does that", root.display());
+    }
+    error.into()
 }
 
 /// Creates a new, empty database in a folder.
@@ -306,11 +358,15 @@ fn lock(root: &Path) -> anyhow::Result<File> {
             return Err(error).with_context(|| format!("{} cannot be locked", path.display()));
         }
     }
-    // For messages only, and a full disk must not keep us from starting.
-    if let Err(error) = file.set_len(0).and_then(|()| write!(file, "{}", std::process::id())) {
-        tracing::warn!(%error, file = %path.display(), "does not say who holds it");
-    }
     Ok(file)
+}
+
+/// Says who holds the lock. For messages only, and a full disk must not keep us from
+/// starting.
+fn sign(root: &Path, mut lock: &File) {
+    if let Err(error) = lock.set_len(0).and_then(|()| write!(lock, "{}", std::process::id())) {
+        tracing::warn!(%error, folder = %root.display(), "does not say who holds it");
+    }
 }
 
 fn in_use(root: &Path, lock: &mut File) -> String {

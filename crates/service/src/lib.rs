@@ -16,6 +16,7 @@ mod request;
 mod response;
 mod service;
 mod throughput;
+pub mod upgrade;
 mod verb;
 
 // Execution, principals, and what accompanies every answer.

@@ -14,10 +14,11 @@ use std::path::Path;
 use bytes::Bytes;
 use xxhash_rust::xxh3::Xxh3Default;
 
+use crate::error::VersionMismatch;
 use crate::local::{decode::Reader, files};
 use crate::{
-    CommitStatus, Direction, KEY_BYTES_MAX, KeyRange, RESERVED_PREFIX, ScanLimit, StorageError,
-    Store, Ticket, VALUE_BYTES_MAX, WriteBatch,
+    CommitStatus, ContentsVersion, Direction, KEY_BYTES_MAX, KeyRange, RESERVED_PREFIX, ScanLimit,
+    StorageError, Store, Ticket, VALUE_BYTES_MAX, WriteBatch,
 };
 
 /// The one file of a backup.
@@ -26,7 +27,12 @@ const FILE: &str = "rows";
 const UNFINISHED: &str = "rows.unfinished";
 
 const MAGIC: &[u8; 8] = b"ORRERYBK";
-const VERSION: u32 = 1;
+const VERSION: u32 = 2;
+
+/// The version before, which did not name its contents; there was one version of them.
+const VERSION_BEFORE: u32 = 1;
+const CONTENTS_BEFORE: ContentsVersion = ContentsVersion(1);
+
 const CHUNK: u8 = 1;
 const END: u8 = 2;
 
@@ -50,7 +56,8 @@ pub struct Progress {
     pub bytes: u64,
 }
 
-/// Writes what `store` holds at this moment into a new folder. `go_on` receives the
+/// Writes what `store` holds at this moment into a new folder, with the version of its
+/// contents. `go_on` receives the
 /// progress after each chunk; if it returns false, or anything fails, nothing is left of
 /// the folder.
 ///
@@ -62,12 +69,12 @@ pub struct Progress {
 /// `go_on` returned false, [`StorageError::Io`] when the disk is full, and whatever reading
 /// returns.
 pub fn write(
-    store: &dyn Store,
+    (store, contents): (&dyn Store, ContentsVersion),
     folder: &Path,
     mut go_on: impl FnMut(Progress) -> bool,
 ) -> Result<Progress, StorageError> {
     create_folder(folder)?;
-    let written = write_into(store, folder, &mut go_on);
+    let written = write_into((store, contents), folder, &mut go_on);
     if written.is_err() {
         // The first error is the one that counts.
         let _left = fs::remove_dir_all(folder);
@@ -76,7 +83,7 @@ pub fn write(
 }
 
 fn write_into(
-    store: &dyn Store,
+    (store, contents): (&dyn Store, ContentsVersion),
     folder: &Path,
     go_on: &mut dyn FnMut(Progress) -> bool,
 ) -> Result<Progress, StorageError> {
@@ -84,7 +91,7 @@ fn write_into(
     let during = |source| files::during("write", &finished, source);
     let file = File::create_new(&unfinished).map_err(during)?;
     let mut writer = Writer::new(file);
-    writer.begin().map_err(during)?;
+    writer.begin(contents).map_err(during)?;
     let view = store.view()?;
     let mut rest = Some(KeyRange::all());
     while let Some(range) = rest {
@@ -109,14 +116,14 @@ fn write_into(
 /// used.** Returns when everything is durable.
 ///
 /// # Errors
-/// [`StorageError::Backup`] when the backup is incomplete or damaged, and whatever writing
-/// returns.
+/// [`StorageError::Backup`] when the backup is incomplete or damaged or has other contents,
+/// and whatever writing returns.
 pub fn load(
     folder: &Path,
-    store: &dyn Store,
+    (store, contents): (&dyn Store, ContentsVersion),
     mut progress: impl FnMut(Progress),
 ) -> Result<Progress, StorageError> {
-    let mut source = open(folder)?;
+    let mut source = open(folder, contents)?;
     let (mut session, mut pending) = (store.write_session(), std::collections::VecDeque::new());
     while let Some(rows) = source.next_chunk()? {
         let mut batch = WriteBatch::new();
@@ -133,15 +140,15 @@ pub fn load(
     Ok(source.progress)
 }
 
-/// Whether the folder is a backup at all, judging by the head of its file.
+/// Whether the folder is a backup with these contents, judging by the head of its file.
 ///
 /// # Errors
 /// [`StorageError::NotFound`] or [`StorageError::Backup`] when it is none.
-pub fn probe(folder: &Path) -> Result<(), StorageError> {
-    open(folder).map(drop)
+pub fn probe(folder: &Path, contents: ContentsVersion) -> Result<(), StorageError> {
+    open(folder, contents).map(drop)
 }
 
-fn open(folder: &Path) -> Result<Source<'_>, StorageError> {
+fn open(folder: &Path, contents: ContentsVersion) -> Result<Source<'_>, StorageError> {
     let path = folder.join(FILE);
     let file = match File::open(&path) {
         Ok(file) => file,
@@ -154,8 +161,16 @@ fn open(folder: &Path) -> Result<Source<'_>, StorageError> {
         Err(source) => return Err(files::during("open", &path, source)),
     };
     let mut source = Source::new(folder, file);
-    source.begin()?;
-    Ok(source)
+    let found = source.begin()?;
+    if found == contents {
+        return Ok(source);
+    }
+    let remedy = match found < contents {
+        true => "restore it with the version that wrote it, then upgrade the data folder",
+        false => "use the version that wrote it, or a newer one",
+    };
+    let mismatch = VersionMismatch::new("contents version", found, contents);
+    Err(source.unusable(&format!("it has {mismatch}: {remedy}")))
 }
 
 fn settle(store: &dyn Store, ticket: Option<Ticket>) -> Result<(), StorageError> {
@@ -204,9 +219,10 @@ impl Writer {
         Writer { to, digest: Xxh3Default::new(), chunks: 0, progress: Progress::default() }
     }
 
-    fn begin(&mut self) -> io::Result<()> {
+    fn begin(&mut self, contents: ContentsVersion) -> io::Result<()> {
         let mut head = MAGIC.to_vec();
         head.extend_from_slice(&VERSION.to_le_bytes());
+        head.extend_from_slice(&contents.0.to_le_bytes());
         self.sealed(head)
     }
 
@@ -268,17 +284,24 @@ impl<'f> Source<'f> {
         Source { folder, from, digest, chunks: 0, progress, last: Bytes::new() }
     }
 
-    fn begin(&mut self) -> Result<(), StorageError> {
-        let mut head = [0; 12];
-        self.read(&mut head)?;
-        let mut reader = Reader::new(&head);
+    fn begin(&mut self) -> Result<ContentsVersion, StorageError> {
+        let mut start = [0; 12];
+        self.read(&mut start)?;
+        let mut reader = Reader::new(&start);
         reader.expect(MAGIC).ok_or_else(|| self.unusable("it is none of Orrery"))?;
-        let found = reader.u32().unwrap_or_default();
-        self.check(&head)?;
-        if found == VERSION {
-            return Ok(());
+        match reader.u32().unwrap_or_default() {
+            VERSION_BEFORE => self.check(&start).map(|()| CONTENTS_BEFORE),
+            VERSION => {
+                let mut contents = [0; 4];
+                self.read(&mut contents)?;
+                self.check(&[start.as_slice(), &contents].concat())?;
+                Ok(ContentsVersion(u32::from_le_bytes(contents)))
+            }
+            found => {
+                let mismatch = VersionMismatch::new("format", found, VERSION);
+                Err(self.unusable(&format!("it has {mismatch}")))
+            }
         }
-        Err(self.unusable(&format!("it has format {found}, this build reads {VERSION}")))
     }
 
     /// `None` after the last chunk, once the totals agree.

@@ -125,6 +125,17 @@ pub trait View: Send + Sync + fmt::Debug {
     ) -> Result<Chunk, StorageError>;
 }
 
+/// What the rows of a store mean, as a number that the caller chooses and raises when it
+/// changes them. The store records it, and opens for the version that it records only.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
+pub struct ContentsVersion(pub u32);
+
+impl fmt::Display for ContentsVersion {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
+    }
+}
+
 /// When a write counts as durable.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {

@@ -1,5 +1,6 @@
 //! What can go wrong at the door, one variant per remedy.
 
+use std::fmt;
 use std::io;
 use std::path::PathBuf;
 
@@ -28,13 +29,19 @@ pub enum StorageError {
     )]
     Damaged { path: PathBuf, detail: String },
 
-    /// Written in a format that this build cannot read. Use a build that can.
+    /// Written in a version that this build does not know. Nothing was changed; use a build
+    /// that does.
     #[error(
-        "the store at {} has format {found}, this build reads format {supported}: \
-         use a matching version",
+        "the store at {} has {mismatch}: use the version that wrote it, or a newer one. \
+         It was left as found",
         path.display()
     )]
-    Format { path: PathBuf, found: u32, supported: u32 },
+    UnknownVersion { path: PathBuf, mismatch: VersionMismatch },
+
+    /// Written in a version before the one that this build reads. Nothing was changed; its
+    /// owner knows how to carry it over.
+    #[error("the store at {} has {mismatch}: it has to be upgraded", path.display())]
+    Outdated { path: PathBuf, mismatch: VersionMismatch },
 
     /// The operating system refused. Often transient or a matter of permissions or space;
     /// correct that and try again.
@@ -85,5 +92,25 @@ impl StorageError {
             return StorageError::Full { detail: format!("could not {action}") };
         }
         StorageError::Io { action, source }
+    }
+}
+
+/// A version that was found where another one is read. Boxed, so that errors stay small.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VersionMismatch(Box<str>);
+
+impl VersionMismatch {
+    pub(crate) fn new(
+        what: &str,
+        found: impl fmt::Display,
+        supported: impl fmt::Display,
+    ) -> VersionMismatch {
+        VersionMismatch(format!("{what} {found}, and this build reads {supported}").into())
+    }
+}
+
+impl fmt::Display for VersionMismatch {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.fmt(f)
     }
 }

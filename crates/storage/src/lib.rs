@@ -32,7 +32,9 @@ mod scan;
 mod ticket;
 
 pub use batch::{KEY_BYTES_MAX, RESERVED_PREFIX, VALUE_BYTES_MAX, Write, WriteBatch};
-pub use door::{Counters, Durability, Loss, Store, VerifyReport, View, WriteSession};
-pub use error::StorageError;
+pub use door::{
+    ContentsVersion, Counters, Durability, Loss, Store, VerifyReport, View, WriteSession,
+};
+pub use error::{StorageError, VersionMismatch};
 pub use scan::{Chunk, Direction, KeyRange, ScanLimit};
 pub use ticket::{CommitStatus, Resolver, Ticket, TicketStatus};

@@ -49,8 +49,8 @@ use self::upkeep::Upkeep;
 use self::watermark::WatermarkFile;
 use crate::committer::{Committer, CommitterSession, Leader};
 use crate::{
-    Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError, Store, VerifyReport,
-    View, WriteSession,
+    ContentsVersion, Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError,
+    Store, VerifyReport, View, WriteSession,
 };
 
 /// The engine's number of the one keyspace that holds all data.
@@ -95,6 +95,10 @@ pub struct LocalConfig {
     /// have filled; less on a small disk. None by default.
     pub reserve_bytes: u64,
 
+    /// What the caller's rows mean. Recorded at creation; a store that records another is
+    /// refused. Zero by default.
+    pub contents: ContentsVersion,
+
     /// Opens a store although acknowledged writes are known to be missing, or although that
     /// cannot be determined. Off by default: a person has to decide this.
     pub accept_lost_writes: bool,
@@ -110,6 +114,7 @@ impl Default for LocalConfig {
             worker_threads: 1,
             disk_bytes_max: None,
             reserve_bytes: 0,
+            contents: ContentsVersion::default(),
             accept_lost_writes: false,
         }
     }
@@ -133,7 +138,7 @@ pub fn create(
     // The engine syncs what is in the folders that it creates, but not the folders' own
     // names.
     files::sync_folder(&path.join("keyspaces"))?;
-    Format::describe(path, &engine::fixed_files(path)?)?.save(path)?;
+    Format::describe(path, config.contents, &engine::fixed_files(path)?)?.save(path)?;
     files::sync_folders(path)?;
     path.parent().filter(|parent| parent.is_dir()).map_or(Ok(()), files::sync_folder)?;
     open(path, config, runtime)
@@ -143,14 +148,16 @@ pub fn create(
 ///
 /// # Errors
 /// [`StorageError::NotFound`], [`StorageError::InUse`], [`StorageError::Damaged`],
-/// [`StorageError::Format`], or [`StorageError::Io`].
+/// [`StorageError::Outdated`], [`StorageError::UnknownVersion`], or [`StorageError::Io`].
 pub fn open(
     path: &Path,
     config: LocalConfig,
     runtime: &Runtime,
 ) -> Result<Arc<dyn Store>, StorageError> {
     let lock = lock(path)?;
-    Format::load(path)?.check_fixed_files(path)?;
+    let format = Format::load(path)?;
+    format.check_writable(path, config.contents)?;
+    format.check_fixed_files(path)?;
     let recovery = Recovery::of(path, config.accept_lost_writes)?.perform()?;
     let Recovery { commit, loss, .. } = recovery;
     let watermark = WatermarkFile::open(path, config.durability)?;
@@ -160,6 +167,46 @@ pub fn open(
     let engine =
         guarded(path, || LocalEngine::open(&published, &upkeep, commit, watermark, config))??;
     LocalStore::start((published, upkeep), engine, lock, loss, runtime)
+}
+
+/// The version of the contents of a store that this build can read, whether or not it is
+/// the caller's. Reads one file, and is no promise that the store is intact.
+///
+/// # Errors
+/// As those of [`open`], except that the store may be in use.
+pub fn contents_of(path: &Path) -> Result<ContentsVersion, StorageError> {
+    if !path.join(format::FILE).exists() {
+        return Err(not_a_store(path));
+    }
+    let format = Format::load(path)?;
+    let contents = format.contents();
+    format.check_readable(path, contents).map(|()| contents)
+}
+
+/// Whether [`open`] would accept the versions of a store. Reads one file.
+///
+/// # Errors
+/// As those of [`open`], except that the store may be in use.
+pub fn check_versions(path: &Path, contents: ContentsVersion) -> Result<(), StorageError> {
+    if !path.join(format::FILE).exists() {
+        return Err(not_a_store(path));
+    }
+    Format::load(path)?.check_writable(path, contents)
+}
+
+/// The number of the newest commit, which names the state of a store: it grows with every
+/// write. For a store that is open for reading, or for none.
+///
+/// # Errors
+/// As those of [`open`].
+pub fn newest_commit(path: &Path) -> Result<u64, StorageError> {
+    Ok(Recovery::of(path, false)?.commit)
+}
+
+/// Bytes that a store in `folder` could still take on its disk, as its writers count them.
+#[must_use]
+pub fn free_bytes(folder: &Path, config: &LocalConfig) -> u64 {
+    DiskSpace::new(folder, config.disk_bytes_max, 0).free()
 }
 
 /// Removes a store and all its data. A folder that is not a store is left alone.

@@ -10,8 +10,11 @@ use runtime::Runtime;
 use storage::backup::{self, Progress};
 use storage::local::{self, LocalConfig};
 use storage::{
-    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, View, WriteBatch, memory,
+    CommitStatus, ContentsVersion, Direction, KeyRange, ScanLimit, StorageError, Store, View,
+    WriteBatch, memory,
 };
+
+const CONTENTS: ContentsVersion = ContentsVersion(7);
 
 /// Memtables and tables so small that there are several.
 fn config() -> LocalConfig {
@@ -44,12 +47,12 @@ fn rows(view: &dyn View) -> Vec<(Bytes, Bytes)> {
 }
 
 fn written(store: &dyn Store, folder: &Path) -> Progress {
-    backup::write(store, folder, |_| true).unwrap()
+    backup::write((store, CONTENTS), folder, |_| true).unwrap()
 }
 
 fn load(folder: &Path) -> Result<Vec<(Bytes, Bytes)>, StorageError> {
     let store = memory::create();
-    backup::load(folder, store.as_ref(), |_| {})?;
+    backup::load(folder, (store.as_ref(), CONTENTS), |_| {})?;
     Ok(rows(store.view().unwrap().as_ref()))
 }
 
@@ -68,7 +71,7 @@ fn a_backup_is_the_moment_at_which_it_began() {
         let expected = rows(store.view().unwrap().as_ref());
         let place = folder.path().join(format!("backup {number}"));
         let mut steps = Vec::new();
-        let progress = backup::write(store.as_ref(), &place, |progress| {
+        let progress = backup::write((store.as_ref(), CONTENTS), &place, |progress| {
             if steps.is_empty() {
                 let mut batch = WriteBatch::new();
                 expected.iter().for_each(|(key, _)| batch.delete(key.clone()));
@@ -106,7 +109,7 @@ fn a_restored_store_on_disk_holds_the_same() {
     let (place, copy) = (folder.path().join("backup"), folder.path().join("copy"));
     written(store.as_ref(), &place);
     let restored = local::create(&copy, config(), &Runtime::real()).unwrap();
-    backup::load(&place, restored.as_ref(), |_| {}).unwrap();
+    backup::load(&place, (restored.as_ref(), CONTENTS), |_| {}).unwrap();
     restored.close().unwrap();
     let restored = local::open(&copy, config(), &Runtime::real()).unwrap();
     assert_eq!(rows(restored.view().unwrap().as_ref()), rows(store.view().unwrap().as_ref()));
@@ -146,16 +149,34 @@ fn what_was_not_finished_is_no_backup() {
     let store = memory::create();
     fill(store.as_ref(), "word");
     let place = folder.path().join("backup");
-    let stopped = backup::write(store.as_ref(), &place, |_| {
-        let refused = backup::probe(&place).unwrap_err().to_string();
+    let stopped = backup::write((store.as_ref(), CONTENTS), &place, |_| {
+        let refused = backup::probe(&place, CONTENTS).unwrap_err().to_string();
         assert!(refused.contains("it was never finished"), "{refused}");
         false
     });
     assert!(matches!(stopped, Err(StorageError::Stopped)), "{stopped:?}");
     assert!(!place.exists(), "nothing is left");
     fs::create_dir(&place).unwrap();
-    let refused = backup::write(store.as_ref(), &place, |_| true);
+    let refused = backup::write((store.as_ref(), CONTENTS), &place, |_| true);
     assert!(matches!(refused, Err(StorageError::AlreadyExists { .. })), "{refused:?}");
     assert!(place.exists(), "what somebody else made stays");
-    assert!(matches!(backup::probe(&place), Err(StorageError::Backup { .. })));
+    assert!(matches!(backup::probe(&place, CONTENTS), Err(StorageError::Backup { .. })));
+}
+
+#[test]
+fn a_backup_of_other_contents_says_what_to_do() {
+    let folder = tempfile::tempdir().unwrap();
+    let place = folder.path().join("backup");
+    written(memory::create().as_ref(), &place);
+    let refused =
+        |contents| backup::probe(&place, ContentsVersion(contents)).unwrap_err().to_string();
+    let older = refused(8);
+    assert!(older.contains("contents version 7, and this build reads 8"), "{older}");
+    assert!(older.contains("then upgrade the data folder"), "{older}");
+    assert!(refused(6).contains("or a newer one"), "{}", refused(6));
+    // The version before did not name its contents.
+    let mut head = b"ORRERYBK\x01\0\0\0".to_vec();
+    head.extend_from_slice(&crc32fast::hash(&head).to_le_bytes());
+    fs::write(place.join("rows"), head).unwrap();
+    assert!(refused(2).contains("contents version 1, and this build reads 2"), "{}", refused(2));
 }

@@ -20,7 +20,8 @@ use bytes::Bytes;
 use runtime::{Random, Runtime, SeededRandom};
 use storage::local::{self, LocalConfig};
 use storage::{
-    CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, View, WriteBatch,
+    CommitStatus, ContentsVersion, Direction, KeyRange, ScanLimit, StorageError, Store, View,
+    WriteBatch,
 };
 
 /// Enough for every kind of file and damage to meet several times, in seconds.
@@ -322,7 +323,7 @@ fn judge(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
 
 /// Whether everything reads well in a store that is not written to.
 fn examine(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Result<bool, String> {
-    match local::open_read_only(folder) {
+    match local::open_read_only(folder, ContentsVersion::default()) {
         Ok(store) => compare(store.as_ref(), rows),
         Err(error) => {
             assert!(is_clear(&error), "unclear: {error}");
@@ -359,7 +360,7 @@ fn judge_open(folder: &Path, rows: &BTreeMap<Bytes, Bytes>) -> Verdict {
 }
 
 fn is_clear(error: &StorageError) -> bool {
-    matches!(error, StorageError::Damaged { .. } | StorageError::Format { .. })
+    matches!(error, StorageError::Damaged { .. } | StorageError::UnknownVersion { .. })
 }
 
 /// Whether everything reads well. An answer that is given must be right, also

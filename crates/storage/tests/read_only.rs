@@ -9,7 +9,7 @@ use std::time::SystemTime;
 
 use runtime::Runtime;
 use storage::local::{self, LocalConfig};
-use storage::{CommitStatus, KeyRange, StorageError, Store, WriteBatch};
+use storage::{CommitStatus, ContentsVersion, KeyRange, StorageError, Store, WriteBatch};
 
 /// Memtables so small that there are tables.
 fn config() -> LocalConfig {
@@ -83,7 +83,7 @@ fn reading_leaves_every_byte_name_and_time() {
         #[cfg(unix)]
         set_mode(place, (0o555, 0o444));
         let before = state(place);
-        let store = local::open_read_only(place).unwrap();
+        let store = local::open_read_only(place, ContentsVersion::default()).unwrap();
         let report = store.verify().unwrap();
         assert_eq!(report.rows, 500, "{}", place.display());
         assert!(report.files > 0 || place == &running, "tables were checked");
@@ -107,10 +107,10 @@ fn a_store_in_use_is_not_read() {
     let folder = tempfile::tempdir().unwrap();
     let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     fill(store.as_ref(), 0..10);
-    let refused = local::open_read_only(folder.path()).map(drop);
+    let refused = local::open_read_only(folder.path(), ContentsVersion::default()).map(drop);
     assert!(matches!(refused, Err(StorageError::InUse { .. })), "{refused:?}");
     store.close().unwrap();
-    let reading = local::open_read_only(folder.path()).unwrap();
+    let reading = local::open_read_only(folder.path(), ContentsVersion::default()).unwrap();
     let refused = local::open(folder.path(), config(), &Runtime::real()).map(drop);
     assert!(matches!(refused, Err(StorageError::InUse { .. })), "{refused:?}");
     drop(reading);
@@ -120,7 +120,7 @@ fn a_store_in_use_is_not_read() {
 #[test]
 fn what_is_no_store_is_said_so() {
     let folder = tempfile::tempdir().unwrap();
-    let refused = local::open_read_only(folder.path()).map(drop);
+    let refused = local::open_read_only(folder.path(), ContentsVersion::default()).map(drop);
     assert!(matches!(refused, Err(StorageError::NotFound { .. })), "{refused:?}");
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0);
 }

@@ -92,7 +92,7 @@ impl BackupJob {
     }
 
     fn carry_out(&self, store: &dyn Store, folder: PathBuf) {
-        let written = backup::write(store, &folder, |progress| {
+        let written = backup::write((store, service::upgrade::CONTENTS), &folder, |progress| {
             self.state().progress = progress;
             !self.ending.load(Ordering::Relaxed)
         });

@@ -34,11 +34,13 @@ pub(crate) struct Arguments {
 
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = std::path::absolute(&arguments.folder)?;
-    let mut printer = ProgressPrinter::new("written");
+    let mut printer = ProgressPrinter::new("rows", "written");
     let done = match &arguments.data {
         Some(data) => {
             let store = data_dir::open_store_read_only(data)?;
-            backup::write(store.as_ref(), &folder, |progress| printer.print(progress))?
+            backup::write((store.as_ref(), service::upgrade::CONTENTS), &folder, |progress| {
+                printer.print(progress)
+            })?
         }
         None => {
             let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
@@ -77,14 +79,15 @@ async fn of_server(
 
 /// Prints progress and speed.
 pub(crate) struct ProgressPrinter {
+    noun: &'static str,
     what: &'static str,
     outside: Runtime,
     printed_at: Duration,
 }
 
 impl ProgressPrinter {
-    pub(crate) fn new(what: &'static str) -> ProgressPrinter {
-        ProgressPrinter { what, outside: Runtime::real(), printed_at: Duration::ZERO }
+    pub(crate) fn new(noun: &'static str, what: &'static str) -> ProgressPrinter {
+        ProgressPrinter { noun, what, outside: Runtime::real(), printed_at: Duration::ZERO }
     }
 
     /// Never asks to stop.
@@ -94,8 +97,9 @@ impl ProgressPrinter {
             self.printed_at = now;
             let millis = u64::try_from(now.as_millis()).unwrap_or(u64::MAX).max(1);
             let rate = bytes.saturating_mul(1_000) / millis;
-            let (what, bytes, rate) = (self.what, megabytes(bytes), megabytes(rate));
-            say_error(&format!("… {rows} rows, {bytes} {what}, {rate}/s"));
+            let (noun, what) = (self.noun, self.what);
+            let (bytes, rate) = (megabytes(bytes), megabytes(rate));
+            say_error(&format!("… {rows} {noun}, {bytes} {what}, {rate}/s"));
         }
         true
     }

@@ -67,7 +67,7 @@ fn rewrite(store: &Arc<dyn Store>, folder: &Path, tasks: &dyn Tasks) -> anyhow::
 
 /// Bytes of all files in a folder except the reserve. Some may be removed while they are
 /// counted.
-fn bytes_in(folder: &Path) -> u64 {
+pub(crate) fn bytes_in(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     let entries = entries.filter(|entry| entry.file_name() != RESERVE);
     let bytes = |entry: std::fs::DirEntry| match entry.metadata() {

@@ -33,7 +33,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let Arguments { folder, data } = arguments;
     let data = std::path::absolute(data)?;
     ensure!(!data.exists(), "{} is there already: choose a new folder", data.display());
-    backup::probe(folder)?;
+    backup::probe(folder, service::upgrade::CONTENTS)?;
     let unfinished = beside(&data)?;
     ensure!(
         !unfinished.exists(),
@@ -60,10 +60,10 @@ fn beside(data: &Path) -> anyhow::Result<PathBuf> {
 }
 
 fn restore(folder: &Path, unfinished: &Path) -> anyhow::Result<backup::Progress> {
-    let (outside, mut printer) = (Runtime::real(), ProgressPrinter::new("restored"));
+    let (outside, mut printer) = (Runtime::real(), ProgressPrinter::new("rows", "restored"));
     let dir = DataDir::claim(unfinished)?;
     let store = dir.create_store(data_dir::config(Durability::default()), &outside)?;
-    let done = backup::load(folder, store.as_ref(), |progress| {
+    let done = backup::load(folder, (store.as_ref(), service::upgrade::CONTENTS), |progress| {
         printer.print(progress);
     })?;
     say_error("checking …");

@@ -59,7 +59,8 @@ fn write_in_ten_years(data: &Path) {
     let runtime = Runtime::simulated_at(clock, 1);
     fs::create_dir(data).unwrap();
     fs::write(data.join("LOCK"), "").unwrap();
-    let store = local::create(&data.join("store"), LocalConfig::default(), &runtime).unwrap();
+    let config = LocalConfig { contents: service::upgrade::CONTENTS, ..LocalConfig::default() };
+    let store = local::create(&data.join("store"), config, &runtime).unwrap();
     let service = Service::open(store, runtime, Limits::default()).unwrap();
     let (parent, body) = (Link::default(), model::json::parse(br#"{"id":"d"}"#).unwrap());
     let action = ResourceAction::Create {

@@ -17,19 +17,25 @@ use super::format::{self, Format};
 use super::recover::Recovery;
 use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, watermark};
 use crate::{
-    CommitStatus, Counters, KeyRange, Loss, StorageError, Store, Ticket, VerifyReport, View,
-    WriteBatch, WriteSession,
+    CommitStatus, ContentsVersion, Counters, KeyRange, Loss, StorageError, Store, Ticket,
+    VerifyReport, View, WriteBatch, WriteSession,
 };
 
-/// Opens an existing store for reading, even one in a folder that cannot be written to. The
+/// Opens an existing store for reading, even one in a folder that cannot be written to, and
+/// one whose contents are older than what this build writes, if those are asked for. The
 /// latest writes may still be in journals: as much memory is needed as they have bytes, and
 /// as much space in the temporary folder.
 ///
 /// # Errors
 /// As those of [`open`](super::open).
-pub fn open_read_only(path: &Path) -> Result<Arc<dyn Store>, StorageError> {
+pub fn open_read_only(
+    path: &Path,
+    contents: ContentsVersion,
+) -> Result<Arc<dyn Store>, StorageError> {
     let lock = lock(path)?;
-    Format::load(path)?.check_fixed_files(path)?;
+    let format = Format::load(path)?;
+    format.check_readable(path, contents)?;
+    format.check_fixed_files(path)?;
     check(path)?;
     let copy = Copy::of(path)?;
     let Recovery { commit, loss, .. } = Recovery::of(&copy.folder, false)?.perform()?;
@@ -54,14 +60,13 @@ struct Copy {
 /// Distinguishes the copies of one process.
 static COPIES: AtomicU64 = AtomicU64::new(0);
 
+/// Names that are tried. A process that was killed leaves its copy behind, and the system
+/// gives its id to another one some day.
+const NAMES_MAX: usize = 1_000;
+
 impl Copy {
     fn of(store: &Path) -> Result<Copy, StorageError> {
-        let number = COPIES.fetch_add(1, Ordering::Relaxed);
-        let name = format!("orrery-read-only-{}-{number}", std::process::id());
-        let folder = std::env::temp_dir().join(name);
-        // A file of this name is not ours: never follow or fill it.
-        private_folder(&folder)?;
-        let copy = Copy { folder };
+        let copy = Copy { folder: new_folder()? };
         copy.fill(store)?;
         Ok(copy)
     }
@@ -96,6 +101,23 @@ impl Drop for Copy {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.folder) {
             tracing::warn!(%error, folder = %self.folder.display(), "a temporary copy is left");
+        }
+    }
+}
+
+/// Creates a folder under a name that is free. One of that name that exists is not ours:
+/// it is never followed or filled.
+fn new_folder() -> Result<PathBuf, StorageError> {
+    use std::io::ErrorKind::AlreadyExists;
+    let mut further = 1..NAMES_MAX;
+    loop {
+        let number = COPIES.fetch_add(1, Ordering::Relaxed);
+        let name = format!("orrery-read-only-{}-{number}", std::process::id());
+        let folder = std::env::temp_dir().join(name);
+        match private_folder(&folder) {
+            Err(StorageError::Io { source, .. })
+                if source.kind() == AlreadyExists && further.next().is_some() => {}
+            created => return created.map(|()| folder),
         }
     }
 }
@@ -188,5 +210,24 @@ struct RefusingSession;
 impl WriteSession for RefusingSession {
     fn submit(&mut self, _batch: WriteBatch) -> Ticket {
         Ticket::resolved(CommitStatus::Refused)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_a_killed_process_left_is_in_nobodys_way() {
+        let first = new_folder().unwrap();
+        let number = COPIES.load(Ordering::Relaxed);
+        let next = format!("orrery-read-only-{}-{number}", std::process::id());
+        let left = std::env::temp_dir().join(next);
+        fs::create_dir(&left).unwrap();
+        let second = new_folder().unwrap();
+        assert!(second != left && second != first);
+        for folder in [first, left, second] {
+            fs::remove_dir(folder).unwrap();
+        }
     }
 }

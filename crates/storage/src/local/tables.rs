@@ -105,7 +105,7 @@ fn parse_trailer(trailer: &[u8]) -> Option<(u64, u64, u128)> {
     Some((reader.u64()?, reader.u64()?, checksum))
 }
 
-fn section<'a>(archive: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
+pub(super) fn section<'a>(archive: &'a [u8], name: &[u8]) -> Option<&'a [u8]> {
     let (body, trailer) = archive.split_at_checked(archive.len().checked_sub(TRAILER_BYTES)?)?;
     let (position, len, _) = parse_trailer(trailer)?;
     let mut reader = Reader::new(slice(body, position, len)?);
