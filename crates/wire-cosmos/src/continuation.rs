@@ -114,23 +114,25 @@ mod tests {
     #[test]
     fn cursors_have_one_spelling() {
         // The first page of the query with the number 0 was returned.
-        let token = "AQAAAAAAAAA";
+        let token = "AgAAAAAAAAA";
         let cursor = parse_cursor(token).unwrap().unwrap();
         assert_eq!(cursor_token(&cursor, false), token);
         let across = cursor_token(&cursor, true);
-        assert_eq!(across, r#"{"token":"AQAAAAAAAAA","range":{"min":"","max":"FF"}}"#);
+        assert_eq!(across, r#"{"token":"AgAAAAAAAAA","range":{"min":"","max":"FF"}}"#);
         assert_eq!(parse_cursor(&across).unwrap(), Some(cursor));
         let others = [
             "",
-            "AQ",
-            "AQAAAAAAAAA=",
-            "AQAAAAAAAAB",
+            "Ag",
+            "AgAAAAAAAAA=",
+            "AgAAAAAAAAB",
+            // Of an earlier version.
+            "AQAAAAAAAAA",
             "eyJ2IjoxfQ",
             "05C1:31",
             "[{}]",
             "é",
-            r#"{"token":"AQAAAAAAAAA"}"#,
-            r#"{"token":"AQAAAAAAAAA","range":{"min":"05C1","max":"FF"}}"#,
+            r#"{"token":"AgAAAAAAAAA"}"#,
+            r#"{"token":"AgAAAAAAAAA","range":{"min":"05C1","max":"FF"}}"#,
         ];
         for other in others {
             assert!(parse_cursor(other).is_err(), "{other}");

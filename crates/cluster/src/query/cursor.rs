@@ -65,7 +65,7 @@ pub enum CursorError {
 /// Bytes of a position of the ring that an outline keeps: all bytes of hashes.
 const OUTLINE_BYTES_MAX: usize = 48;
 
-const VERSION: u8 = 1;
+const VERSION: u8 = 2;
 const AGAIN: u8 = 0;
 const AFTER: u8 = 1;
 const MORE_ROWS: u8 = 2;
