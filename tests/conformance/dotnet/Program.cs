@@ -14,11 +14,11 @@ Environment.SetEnvironmentVariable("COSMOS_DISABLE_IMDS_ACCESS", "true");
 using var world = new World(args[0], args[1], int.Parse(args[2]));
 Case[] writing =
 [
-    .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Resuming.Cases, .. Linq.Cases,
-    .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Resources.Cases, .. Throttling.Cases,
+    .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Order.Cases, .. Resuming.Cases,
+    .. Linq.Cases, .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Resources.Cases, .. Throttling.Cases,
     .. Articles.Cases, .. world.IsTls ? Tables.Cases : [], .. Kept.Cases,
 ];
-var cases = args.Length > 3 && args[3] == "verify" ? Kept.Verifying : writing;
+var cases = args.Length > 3 && args[3] == "verify" ? [.. Kept.Verifying, .. Order.Verifying] : writing;
 if (args.Length > 4)
 {
     cases = cases.Where(each => each.Name.Contains(args[4])).ToArray();

@@ -34,6 +34,7 @@ const kept = 50
 // A world is what the cases share: one client, the articles' database and container.
 type world struct {
 	endpoint   string
+	key        string
 	client     *azcosmos.Client
 	database   *azcosmos.DatabaseClient
 	container  *azcosmos.ContainerClient
@@ -579,6 +580,8 @@ var cases = []func(*world){
 	noBodiesOfABatchWhenNotWanted,
 	aBatchThatHasSeenMoreIsToldSo,
 	theAnswerOfABatchIsBounded,
+	rowsComeAsTheirItemsWereCreated,
+	rowsKeepTheirOrderThroughSplitsAndMerges,
 	whatWasWrittenStays,
 }
 
@@ -599,7 +602,9 @@ func run(each func(*world), w *world) (passed bool) {
 func connect(endpoint, key string, partitions int) *world {
 	client := must(azcosmos.NewClientWithKey(endpoint, must(azcosmos.NewKeyCredential(key)), nil))
 	database := must(client.NewDatabase(fmt.Sprintf("go%d", partitions)))
-	w := &world{endpoint: endpoint, client: client, database: database, partitions: partitions, throughput: 400}
+	w := &world{
+		endpoint: endpoint, key: key, client: client, database: database, partitions: partitions, throughput: 400,
+	}
 	if partitions > 1 {
 		w.throughput = 6000 * int32(partitions)
 	}
@@ -611,7 +616,7 @@ func main() {
 	w := connect(os.Args[1], os.Args[2], must(strconv.Atoi(os.Args[3])))
 	chosen := cases
 	if len(os.Args) > 4 && os.Args[4] == "verify" {
-		chosen = []func(*world){verifyAfterRestart, verifyChangeFeedAfterRestart}
+		chosen = []func(*world){verifyAfterRestart, verifyChangeFeedAfterRestart, verifyOrderAfterRestart}
 	}
 	passed := 0
 	for _, each := range chosen {

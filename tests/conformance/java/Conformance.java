@@ -68,6 +68,7 @@ public final class Conformance {
     private final CosmosContainer container;
     private final Changes changes;
     private final Parity parity;
+    private final Order order;
 
     record Case(String name, Runnable run) {}
 
@@ -82,6 +83,7 @@ public final class Conformance {
         CosmosAsyncDatabase asynchronous = builder(endpoint, key).buildAsyncClient().getDatabase(database.getId());
         changes = new Changes(database, asynchronous, partitions, throughput);
         parity = new Parity(() -> builder(endpoint, key), database, throughput);
+        order = new Order(endpoint, key, database);
     }
 
     private static CosmosClientBuilder builder(String endpoint, String key) {
@@ -635,10 +637,12 @@ public final class Conformance {
         boolean verify = arguments.length > 3 && arguments[3].equals("verify");
         List<Case> verifying = List.of(
                 new Case("verifyAfterRestart", world::verifyAfterRestart),
-                new Case("verifyChangeFeedAfterRestart", world.changes::verifyAfterRestart));
+                new Case("verifyChangeFeedAfterRestart", world.changes::verifyAfterRestart),
+                new Case("verifyOrderAfterRestart", world.order::verifyAfterRestart));
         List<Case> writing = new ArrayList<>(world.cases());
         writing.addAll(world.changes.cases());
         writing.addAll(world.parity.cases());
+        writing.addAll(world.order.cases());
         int failures = world.run(verify ? verifying : writing);
         // Closing the client waits for its threads for seconds; the process ends them.
         System.exit(failures == 0 ? 0 : 1);

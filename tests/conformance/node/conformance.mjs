@@ -12,13 +12,15 @@ import assert from "node:assert/strict";
 import { CosmosClient } from "@azure/cosmos";
 import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
+import { orderCases } from "./order.mjs";
 import { parityCases } from "./parity.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
 const partitions = Number(count);
 const throughput = partitions === 1 ? 400 : 6000 * partitions;
 const options = { endpoint, key, connectionPolicy: { enableBackgroundEndpointRefreshing: false } };
-const client = new CosmosClient(options);
+const connect = () => new CosmosClient(options);
+const client = connect();
 
 const name = `js${partitions}`;
 const database = client.database(name);
@@ -301,7 +303,8 @@ cases.usersPermissionsAndScripts = async () => {
 };
 
 const changeFeed = changeFeedCases({ database, container, partitions, throughput });
-Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }));
+const order = orderCases({ connect, endpoint, key, database, container });
+Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }), order.cases);
 
 cases.whatWasWrittenStays = async () => {
   const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });
@@ -314,7 +317,9 @@ async function verifyAfterRestart() {
 }
 
 const { verifyChangeFeedAfterRestart } = changeFeed;
-const chosen = mode === "verify" ? { verifyAfterRestart, verifyChangeFeedAfterRestart } : cases;
+const { verifyOrderAfterRestart } = order;
+const verifying = { verifyAfterRestart, verifyChangeFeedAfterRestart, verifyOrderAfterRestart };
+const chosen = mode === "verify" ? verifying : cases;
 let failures = 0;
 for (const [title, run] of Object.entries(chosen)) {
   try {

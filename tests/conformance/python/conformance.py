@@ -19,6 +19,7 @@ import warnings
 from urllib.parse import urlsplit
 
 import changes
+import order
 import parity
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, exceptions
 from azure.cosmos.aio import CosmosClient as AsyncClient
@@ -480,6 +481,7 @@ if ENDPOINT.startswith("https"):
 
 CASES.extend(changes.CASES)
 CASES.extend(parity.CASES)
+CASES.extend(order.CASES)
 
 
 @case
@@ -503,7 +505,8 @@ def main():
     warnings.filterwarnings("ignore", message="Unverified HTTPS request")
     world = World()
     failures = 0
-    cases = [verify_after_restart, changes.verify_change_feed_after_restart] if MODE == "verify" else CASES
+    verifying = [verify_after_restart, changes.verify_change_feed_after_restart, order.verify_order_after_restart]
+    cases = verifying if MODE == "verify" else CASES
     for each in cases:
         try:
             each(world)

@@ -137,7 +137,7 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs", "parity.mjs"];
+    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs", "order.mjs", "parity.mjs"];
     for name in ["package.json", "package-lock.json"].iter().chain(&program) {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
@@ -178,7 +178,7 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
     let pom = source.join("pom.xml");
-    let files = ["Conformance.java", "Changes.java", "Gauge.java", "Parity.java"];
+    let files = ["Conformance.java", "Changes.java", "Gauge.java", "Order.java", "Parity.java"];
     let files = files.map(|name| source.join(name));
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;

@@ -9,6 +9,7 @@
 //! https no certificate is checked, as for the emulators.
 
 mod changes;
+mod order;
 mod parity;
 
 use std::collections::BTreeSet;
@@ -36,6 +37,10 @@ use crate::changes::{
     change_feed_of_feed_ranges, change_feed_of_one_key, change_feed_position_is_kept,
     verify_change_feed_after_restart,
 };
+use crate::order::{
+    rows_come_as_their_items_were_created, rows_keep_their_order_through_splits_and_merges,
+    verify_order_after_restart,
+};
 use crate::parity::{
     a_parameter_that_nobody_gave_is_undefined, ids_with_slashes,
     no_bodies_of_a_batch_when_not_wanted, numbers_have_one_form,
@@ -50,6 +55,8 @@ const KEPT: u64 = 50;
 
 /// What the cases share.
 struct World {
+    endpoint: String,
+    key: String,
     client: CosmosClient,
     name: String,
     partitions: usize,
@@ -71,7 +78,8 @@ impl World {
             .build(account, RoutingStrategy::ProximityTo("East US".into()))
             .await?;
         let throughput = if partitions == 1 { 400 } else { 6000 * partitions as u64 };
-        Ok(World { client, name: format!("rs{partitions}"), partitions, throughput })
+        let (endpoint, key) = (endpoint.to_owned(), key.to_owned());
+        Ok(World { endpoint, key, client, name: format!("rs{partitions}"), partitions, throughput })
     }
 
     fn database(&self) -> DatabaseClient {
@@ -452,7 +460,12 @@ async fn main() -> Result<ExitCode, Failure> {
     };
     let world = World::connect(endpoint, key, partitions.parse()?).await?;
     let failures = if mode.first().is_some_and(|mode| mode == "verify") {
-        run!(&world, verify_after_restart, verify_change_feed_after_restart)
+        run!(
+            &world,
+            verify_after_restart,
+            verify_change_feed_after_restart,
+            verify_order_after_restart,
+        )
     } else {
         run!(
             &world,
@@ -488,6 +501,8 @@ async fn main() -> Result<ExitCode, Failure> {
             a_parameter_that_nobody_gave_is_undefined,
             rows_without_a_sort_value_come_first,
             no_bodies_of_a_batch_when_not_wanted,
+            rows_come_as_their_items_were_created,
+            rows_keep_their_order_through_splits_and_merges,
             what_was_written_stays,
         )
     };
