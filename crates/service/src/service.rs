@@ -29,6 +29,9 @@ use crate::verb::Verb;
 /// Records read at once while the catalogue is scanned.
 const CHUNK_RECORDS: usize = 256;
 
+/// Records that an async worker parses before it serves others: some tens of microseconds.
+const TURN_RECORDS: usize = 16;
+
 /// The database below every protocol.
 #[derive(Debug)]
 pub struct Service {
@@ -174,8 +177,11 @@ impl Service {
             let (items, _) = listing.await?;
             let Some(last) = items.last() else { return Ok(()) };
             after = Some(id_of(last));
-            for item in &items {
+            for (item, done) in items.iter().zip(1..) {
                 visit(Stored::read(kind, parent_rid, item)?)?;
+                if usize::is_multiple_of(done, TURN_RECORDS) {
+                    runtime::yield_now().await;
+                }
             }
         }
     }

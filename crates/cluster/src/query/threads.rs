@@ -34,6 +34,11 @@ const IDLE_MAX: Duration = Duration::from_secs(5);
 /// The time slice: how long a query runs before others get their turn.
 const SLICE: Duration = Duration::from_millis(2);
 
+/// How long a thread runs before it offers its core to threads that wait for one. The
+/// operating system lets a thread run for some milliseconds even when one that it prefers
+/// has been woken; a read that was to take microseconds would wait for all of that.
+const OFFER: Duration = Duration::from_micros(200);
+
 type Work = Box<dyn FnOnce(&Arc<Turn>) + Send>;
 
 /// The threads. Dropping it stops their queries.
@@ -309,6 +314,8 @@ pub struct Turn {
     began: Duration,
     /// When the current slice began, in nanoseconds. Only the query's own thread looks.
     slice: AtomicU64,
+    /// When the core was last offered to others, likewise.
+    offered: AtomicU64,
 }
 
 impl Turn {
@@ -328,6 +335,7 @@ impl Turn {
             refused: AtomicBool::new(false),
             began,
             slice: AtomicU64::new(nanos(now)),
+            offered: AtomicU64::new(nanos(now)),
         }
     }
 
@@ -374,7 +382,16 @@ impl Turn {
             now = self.shared.runtime.clock.monotonic();
             self.slice.store(nanos(now), Ordering::Relaxed);
         }
+        self.offer_core(now);
         self.check().is_ok() && now.saturating_sub(self.began) < time_max
+    }
+
+    fn offer_core(&self, now: Duration) {
+        let offered = Duration::from_nanos(self.offered.load(Ordering::Relaxed));
+        if now.saturating_sub(offered) >= OFFER {
+            self.offered.store(nanos(now), Ordering::Relaxed);
+            std::thread::yield_now();
+        }
     }
 
     /// Lets another thread help with the query, if it gets a turn while there is work. It
