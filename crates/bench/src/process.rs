@@ -157,7 +157,7 @@ fn group(thread: &str) -> String {
 /// Whether threads of this name flush, compact or sweep: work that a load leaves behind
 /// rather than waits for.
 pub(crate) fn is_upkeep(group: &str) -> bool {
-    ["fjall", "merger", "maintenance", "flush", "compact"].iter().any(|name| group.contains(name))
+    ["flusher", "merger", "maintenance", "compact"].iter().any(|name| group.contains(name))
 }
 
 #[cfg(test)]

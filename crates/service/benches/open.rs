@@ -114,7 +114,7 @@ fn fill(folder: &Path, gigabytes: f64) -> u64 {
 /// What the files take on the disk: preallocated space does not count.
 fn stored_bytes(folder: &Path) -> u64 {
     let files = testkit::damage::list_files(folder).unwrap();
-    let tables = files.iter().filter(|file| file.starts_with("keyspaces"));
+    let tables = files.iter().filter(|file| file.starts_with("tree"));
     tables.filter_map(|file| std::fs::metadata(folder.join(file)).ok()).map(|data| data.len()).sum()
 }
 

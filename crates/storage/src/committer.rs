@@ -228,19 +228,6 @@ impl<E: Engine> Committer<E> {
         failure.map_or(ended, |detail| Err(StorageError::Failed { detail }))
     }
 
-    /// Commits an empty batch, so that the engine publishes its state again.
-    pub(crate) fn commit_nothing(&self) -> Result<(), StorageError> {
-        self.alive()?;
-        let guard = PanicGuard { committer: self };
-        let committed = self.engine().commit(&MergedBatch::new());
-        std::mem::forget(guard);
-        committed.inspect_err(|error| {
-            if !matches!(error, StorageError::Full { .. }) {
-                self.fail(error.to_string());
-            }
-        })
-    }
-
     pub(crate) fn counters(&self) -> Counters {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Counters {

@@ -1,18 +1,14 @@
-//! A store in a folder on a local disk, with fjall as the engine.
+//! A store in a folder on a local disk, with lsm-tree as the engine.
 //!
-//! The engine brings the tree, the journal and the snapshots. This module adds
-//! what the door promises beyond them:
+//! The engine brings memtables, tables and compactions. This module adds the rest:
 //!
-//! - *Nothing acknowledged is lost in silence.* Before the engine touches a folder it is
-//!   inspected (`inspect.rs`); a commit number in every batch and a watermark outside the
-//!   journal say what must be there.
-//! - *Views are exact.* A view clones the snapshot that the committer took between
-//!   two commits (`engine.rs`); the engine's own newest snapshot can show half a
-//!   batch while a flush finishes.
-//! - *A full disk is no trap.* Disk space is checked before the engine is touched
-//!   (`disk_space.rs`), tables are compacted only while there is space (`upkeep.rs`), and
-//!   an engine that ran into a full disk all the same is reopened when there is space
-//!   again.
+//! - *A journal* (`journal.rs`), which makes a commit durable with one sync, and says what
+//!   is missing when something is: commits are numbered, and a watermark outside the
+//!   journal has the highest number that was acknowledged (`history.rs`, `watermark.rs`).
+//! - *Exact views* that wait for nothing (`published.rs`, `snapshot.rs`).
+//! - *Flushes and compactions* when we want them (`upkeep.rs`), so that a full disk is no
+//!   trap: space is checked before anything is written (`disk_space.rs`), and what could not
+//!   be finished is tried again.
 //! - *Creating never opens and opening never creates.* Opening to read writes nothing
 //!   (`read_only.rs`).
 
@@ -20,14 +16,17 @@ pub(crate) mod decode;
 mod disk_space;
 mod engine;
 pub(crate) mod files;
+mod fjall;
 mod format;
-mod inspect;
+mod history;
 mod journal;
+mod layout;
+mod published;
 mod read_only;
 mod record;
-mod recover;
-mod salvage;
+mod snapshot;
 mod tables;
+mod tree;
 mod upkeep;
 mod view;
 mod watermark;
@@ -41,10 +40,14 @@ use runtime::{Runtime, TaskHandle};
 
 pub use self::disk_space::RESERVE;
 use self::disk_space::{DiskSpace, MERGE_BYTES_MAX};
-use self::engine::{Handles, LocalEngine, Published};
+use self::engine::LocalEngine;
 use self::format::Format;
+use self::history::History;
+use self::journal::Segments;
+use self::layout::Layout;
+use self::published::Published;
 pub use self::read_only::open_read_only;
-use self::recover::Recovery;
+use self::tree::{Tree, merge_needs};
 use self::upkeep::Upkeep;
 use self::watermark::WatermarkFile;
 use crate::committer::{Committer, CommitterSession, Leader};
@@ -52,10 +55,6 @@ use crate::{
     ContentsVersion, Counters, Direction, Durability, KeyRange, Loss, ScanLimit, StorageError,
     Store, VerifyReport, View, WriteSession,
 };
-
-/// The engine's number of the one keyspace that holds all data.
-const DATA_KEYSPACE: u64 = 1;
-const DATA_FOLDER: &str = "keyspaces/1";
 
 /// Bytes of a range above which compacting the store without it is considered.
 const GARBAGE_BYTES_MIN: u64 = 1 << 20;
@@ -76,16 +75,12 @@ pub struct LocalConfig {
 
     /// Writes gathered in memory before they become a table, 32 MiB by default;
     /// up to three times as much under load. Larger means fewer and larger
-    /// compactions, but a longer replay after a crash. Fixed at creation.
+    /// compactions, but a longer replay after a crash.
     pub memtable_bytes: u64,
 
     /// Bytes that compactions put into one table, 64 MiB by default. Smaller means more
-    /// files, and less around the ends of a range that is discarded. Fixed at creation, but
-    /// for what [`Store::compact`] writes.
+    /// files, and less around the ends of a range that is discarded.
     pub table_bytes: u64,
-
-    /// Threads of the engine, which flush, 1 by default. Tables are merged by another.
-    pub worker_threads: usize,
 
     /// Bytes that the store may take on its disk, for tests of a full disk. The disk itself
     /// is the limit by default.
@@ -111,7 +106,6 @@ impl Default for LocalConfig {
             cache_bytes: 32 << 20,
             memtable_bytes: 32 << 20,
             table_bytes: 64 << 20,
-            worker_threads: 1,
             disk_bytes_max: None,
             reserve_bytes: 0,
             contents: ContentsVersion::default(),
@@ -134,11 +128,13 @@ pub fn create(
         return Err(StorageError::AlreadyExists { path: path.to_owned() });
     }
     WatermarkFile::create(path)?;
-    engine::create(path, &config)?;
+    let journal = path.join(journal::FOLDER);
+    std::fs::create_dir(&journal).map_err(|source| files::during("create", &journal, source))?;
+    Tree::create(path, &path.join(Layout::Ours.tree()), &config)?;
     // The engine syncs what is in the folders that it creates, but not the folders' own
     // names.
-    files::sync_folder(&path.join("keyspaces"))?;
-    Format::describe(path, config.contents, &engine::fixed_files(path)?)?.save(path)?;
+    files::sync_folder(path)?;
+    Format::new(config.contents).save(path)?;
     files::sync_folders(path)?;
     path.parent().filter(|parent| parent.is_dir()).map_or(Ok(()), files::sync_folder)?;
     open(path, config, runtime)
@@ -157,16 +153,19 @@ pub fn open(
     let lock = lock(path)?;
     let format = Format::load(path)?;
     format.check_writable(path, config.contents)?;
-    format.check_fixed_files(path)?;
-    let recovery = Recovery::of(path, config.accept_lost_writes)?.perform()?;
-    let Recovery { commit, loss, .. } = recovery;
+    let history = History::of(path, format.layout(), config.accept_lost_writes)?;
+    history.settle()?;
     let watermark = WatermarkFile::open(path, config.durability)?;
-    let published = Arc::new(Published::new(path));
     let disk = DiskSpace::new(path, config.disk_bytes_max, config.reserve_bytes);
-    let upkeep = Arc::new(Upkeep::new(disk));
-    let engine =
-        guarded(path, || LocalEngine::open(&published, &upkeep, commit, watermark, config))??;
-    LocalStore::start((published, upkeep), engine, lock, loss, runtime)
+    let upkeep = Arc::new(Upkeep::new(disk, Segments::new(path, &history.segments())));
+    let folder = path.join(Layout::Ours.tree());
+    guarded(path, || {
+        let tree = Arc::new(Tree::open(path, &folder, &config, Some(&upkeep))?);
+        let published = Arc::new(Published::new(path, &tree));
+        let parts = (tree, published, upkeep);
+        let engine = LocalEngine::open(parts.clone(), &history, watermark, config)?;
+        LocalStore::start(parts, engine, lock, history.loss, runtime)
+    })?
 }
 
 /// The version of the contents of a store that this build can read, whether or not it is
@@ -200,7 +199,7 @@ pub fn check_versions(path: &Path, contents: ContentsVersion) -> Result<(), Stor
 /// # Errors
 /// As those of [`open`].
 pub fn newest_commit(path: &Path) -> Result<u64, StorageError> {
-    Ok(Recovery::of(path, false)?.commit)
+    Ok(History::of(path, Format::load(path)?.layout(), false)?.commit)
 }
 
 /// Bytes that a store in `folder` could still take on its disk, as its writers count them.
@@ -263,7 +262,7 @@ fn lock(path: &Path) -> Result<FolderLock, StorageError> {
 
 fn not_a_store(path: &Path) -> StorageError {
     let path = path.to_owned();
-    if path.join(watermark::FILE).exists() || path.join("keyspaces").exists() {
+    if path.join(watermark::FILE).exists() || Layout::has_traces(&path) {
         let detail = format!("the file {} is missing, or creation never finished", format::FILE);
         return StorageError::Damaged { path, detail };
     }
@@ -284,6 +283,7 @@ fn guarded<T>(path: &Path, run: impl FnOnce() -> T) -> Result<T, StorageError> {
 struct LocalStore {
     path: PathBuf,
     loss: Option<Loss>,
+    tree: Arc<Tree>,
     published: Arc<Published>,
     committer: Arc<Committer<LocalEngine>>,
     upkeep: Arc<Upkeep>,
@@ -294,13 +294,14 @@ struct LocalStore {
 #[derive(Debug)]
 struct Running {
     committing: TaskHandle,
+    flushing: TaskHandle,
     merging: TaskHandle,
     _lock: FolderLock,
 }
 
 impl LocalStore {
     fn start(
-        (published, upkeep): (Arc<Published>, Arc<Upkeep>),
+        (tree, published, upkeep): (Arc<Tree>, Arc<Published>, Arc<Upkeep>),
         engine: LocalEngine,
         lock: FolderLock,
         loss: Option<Loss>,
@@ -311,23 +312,26 @@ impl LocalStore {
             started.map_err(|source| StorageError::io(format!("start the {name} thread"), source))
         };
         let committer = Committer::new(engine, Leader::Thread);
-        let (keeper, shown) = (Arc::clone(&upkeep), Arc::clone(&published));
-        let merging = spawn("merger", Box::new(move || keeper.run(&shown)))?;
+        let parts = || (Arc::clone(&upkeep), Arc::clone(&tree), Arc::clone(&published));
+        let ended = |_: &StorageError| upkeep.end();
+        let (merger, tables, shown) = parts();
+        let merging = spawn("merger", Box::new(move || merger.run_merger(&tables, &shown)))?;
+        let (flusher, tables, shown) = parts();
+        let flushing = spawn("flusher", Box::new(move || flusher.run_flusher(&tables, &shown)));
+        let flushing = flushing.inspect_err(ended)?;
         let leader = Arc::clone(&committer);
-        let committing = spawn("committer", Box::new(move || leader.run())).inspect_err(|_| {
-            upkeep.end();
-        })?;
+        let committing = spawn("committer", Box::new(move || leader.run())).inspect_err(ended)?;
         upkeep.want_merge();
-        let running = Mutex::new(Some(Running { committing, merging, _lock: lock }));
-        let path = published.path.clone();
-        Ok(Arc::new(LocalStore { path, loss, published, committer, upkeep, running }))
+        let running = Mutex::new(Some(Running { committing, flushing, merging, _lock: lock }));
+        let path = published.path.to_path_buf();
+        Ok(Arc::new(LocalStore { path, loss, tree, published, committer, upkeep, running }))
     }
 
     /// Whether so much of a range is left that compacting the store is less work than
     /// deleting it key by key, and there is space for it.
-    fn is_worth_rewriting(&self, engine: &Handles, range: &KeyRange) -> Result<bool, StorageError> {
-        let tables = self.published.table_bytes()?;
-        if tables > MERGE_BYTES_MAX || self.upkeep.disk.free() < engine.merge_needs() {
+    fn is_worth_rewriting(&self, range: &KeyRange) -> Result<bool, StorageError> {
+        let tables = self.published.tables()?.bytes;
+        if tables > MERGE_BYTES_MAX || self.upkeep.disk.free() < merge_needs(tables) {
             return Ok(false);
         }
         let enough = (tables / GARBAGE_PART).max(GARBAGE_BYTES_MIN);
@@ -342,29 +346,29 @@ impl LocalStore {
     }
 
     /// Compacts all tables, dropping a range that is no longer read.
-    fn rewrite(&self, engine: &Handles, without: Option<&KeyRange>) -> Result<(), StorageError> {
-        let needed = engine.merge_needs();
-        let merge = || self.upkeep.while_merging(|| engine.merge_tables());
-        self.renew(engine)?;
+    fn rewrite(&self, without: Option<&KeyRange>) -> Result<(), StorageError> {
+        let needed = merge_needs(self.published.tables()?.bytes);
+        let merge = || self.upkeep.while_merging(|| self.tree.merge_all());
+        self.upkeep.flush(&self.tree, &self.published)?;
         let merged = match without {
             Some(range) => self.upkeep.without(range, merge),
             None => merge(),
         };
-        if let Err(StorageError::Full { .. }) = merged {
-            return Err(self.upkeep.disk.full(needed));
+        self.published.renew(&self.tree, &[]);
+        match merged {
+            Err(StorageError::Full { .. }) => Err(self.upkeep.disk.full(needed)),
+            merged => merged,
         }
-        merged?;
-        self.renew(engine)
     }
 
-    /// Releases what no future view can ask for.
-    ///
-    /// The engine keeps tombstones and replaced tables for the oldest snapshot, and
-    /// determines which that is only when it rotates a memtable that has something in it.
-    /// On an idle store the published snapshot would hold on to both.
-    fn renew(&self, engine: &Handles) -> Result<(), StorageError> {
-        self.committer.commit_nothing()?;
-        engine.flush()
+    /// Has everything in memory become tables with the next flush, and frees space for a
+    /// compaction. Before [`Upkeep::alone`]: the committer may be waiting for a compaction.
+    fn seal(&self) -> Result<(), StorageError> {
+        self.committer.with_engine(|engine| {
+            engine.make_space()?;
+            engine.rotate();
+            Ok(())
+        })
     }
 
     fn stop(&self) -> Result<(), StorageError> {
@@ -373,8 +377,10 @@ impl LocalStore {
         let closed = self.committer.close();
         let running = self.running.lock().unwrap_or_else(PoisonError::into_inner).take();
         drop(_no_handle_is_out);
-        let Some(Running { committing, merging, _lock }) = running else { return closed };
-        match committing.join().and(merging.join()) {
+        let Some(Running { committing, flushing, merging, _lock }) = running else {
+            return closed;
+        };
+        match committing.join().and(flushing.join()).and(merging.join()) {
             Ok(()) => closed,
             Err(panicked) => Err(StorageError::Failed { detail: panicked.to_string() }),
         }
@@ -398,7 +404,7 @@ impl Store for LocalStore {
         self.committer.health()?;
         // Whether a full disk is the reason is for the committer to find out. While it is
         // busy it does so by itself.
-        match self.published.check_engine().and_then(|()| self.upkeep.check()) {
+        match self.upkeep.check() {
             Err(StorageError::Failed { .. }) => self.committer.probe(0).unwrap_or(Ok(())),
             other => other,
         }
@@ -406,34 +412,32 @@ impl Store for LocalStore {
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
         runtime::may_wait();
-        Format::load(&self.path)?.check_fixed_files(&self.path)?;
         self.published.verify()
     }
 
     fn table_bytes(&self) -> Result<u64, StorageError> {
-        self.published.table_bytes()
+        Ok(self.published.tables()?.bytes)
     }
 
     fn discard(&self, range: &KeyRange) -> Result<(), StorageError> {
         runtime::may_wait();
-        self.committer.with_engine(LocalEngine::make_room)?;
+        self.seal()?;
         let _alone = self.upkeep.alone();
-        let engine = self.published.handles()?;
-        if engine.drop_tables(range)? {
-            self.renew(&engine)?;
-        }
-        if self.is_worth_rewriting(&engine, range)? {
-            self.rewrite(&engine, Some(range))?;
+        // What was written about the range before has to be as durable as its drop.
+        self.upkeep.flush(&self.tree, &self.published)?;
+        self.tree.drop_tables(range)?;
+        self.published.renew(&self.tree, &[]);
+        if self.is_worth_rewriting(range)? {
+            self.rewrite(Some(range))?;
         }
         Ok(())
     }
 
     fn compact(&self) -> Result<(), StorageError> {
         runtime::may_wait();
-        self.committer.with_engine(LocalEngine::make_room)?;
+        self.seal()?;
         let _alone = self.upkeep.alone();
-        let engine = self.published.handles()?;
-        self.rewrite(&engine, None)
+        self.rewrite(None)
     }
 
     fn loss(&self) -> Option<Loss> {

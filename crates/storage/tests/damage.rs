@@ -154,10 +154,7 @@ fn batch(rows: &mut BTreeMap<Bytes, Bytes>, number: u32) -> WriteBatch {
 enum Kind {
     Format,
     Watermark,
-    EngineMarker,
-    EngineLock,
     Journal,
-    Catalogue,
     TablePointer,
     TableList,
     Table,
@@ -170,10 +167,7 @@ impl Kind {
         match name {
             "FORMAT" => Kind::Format,
             "WITNESS" => Kind::Watermark,
-            "version" => Kind::EngineMarker,
-            "lock" => Kind::EngineLock,
-            _ if name.ends_with(".jnl") => Kind::Journal,
-            _ if text.starts_with("keyspaces/0") => Kind::Catalogue,
+            _ if text.starts_with("journal/") => Kind::Journal,
             "current" => Kind::TablePointer,
             _ if text.contains("/tables/") => Kind::Table,
             _ if name.starts_with('v') => Kind::TableList,
@@ -257,10 +251,11 @@ impl Damage {
         let mut kinds: Vec<Kind> = original.files.iter().map(|(kind, _)| *kind).collect();
         kinds.sort();
         kinds.dedup();
-        // Journals and tables hold the data: they get half of all damages.
-        kinds.extend([Kind::Journal, Kind::Journal, Kind::Journal, Kind::Journal]);
-        if kinds.contains(&Kind::Table) {
-            kinds.extend([Kind::Table, Kind::Table, Kind::Table]);
+        // Journals and tables hold the data: they get most of all damages.
+        for data in [Kind::Journal, Kind::Table] {
+            if kinds.contains(&data) {
+                kinds.extend([data; 3]);
+            }
         }
         let kind = kinds[below(kinds.len())];
         let files: Vec<&PathBuf> =
@@ -445,7 +440,9 @@ fn copy_folder(from: &Path, to: &Path) {
         copy.write_all(&read_at(&source, 0, used_len(&source))).unwrap();
         copy.set_len(fs::metadata(&source).unwrap().len()).unwrap();
     }
-    fs::create_dir_all(to.join("keyspaces/1/tables")).unwrap();
+    for folder in ["tree/tables", "journal"] {
+        fs::create_dir_all(to.join(folder)).unwrap();
+    }
 }
 
 /// The length without zeros at the end, for files that are preallocated.

@@ -63,6 +63,21 @@ fn fill(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
     panic!("never full");
 }
 
+/// Fills until nothing more fits. Compactions in progress give something back after a
+/// refusal; new keys each time, as compactions would make space for old ones again and
+/// again.
+fn fill_up(store: &dyn Store, prefixes: &[&str]) -> BTreeMap<String, Bytes> {
+    let mut ledger = fill(store, prefixes);
+    for round in 0.. {
+        let more = fill(store, &[&format!("b/{round}/")]);
+        if more.is_empty() {
+            break;
+        }
+        ledger.extend(more);
+    }
+    ledger
+}
+
 fn submit(store: &dyn Store, key: &str) -> CommitStatus {
     store.write_session().submit(batch(key, &SeededRandom::new(1)).1).wait()
 }
@@ -93,16 +108,7 @@ fn give_up(store: &dyn Store, range: &KeyRange) {
 fn a_full_store_refuses_goes_on_and_loses_nothing() {
     let folder = tempfile::tempdir().unwrap();
     let store = local::create(folder.path(), config(), &Runtime::real()).unwrap();
-    let mut ledger = fill(store.as_ref(), &["a/", "b/"]);
-    // Compactions in progress may have given something back since. New keys, as compactions
-    // would make space for old ones again and again.
-    for round in 0.. {
-        let more = fill(store.as_ref(), &[&format!("b/{round}/")]);
-        if more.is_empty() {
-            break;
-        }
-        ledger.extend(more);
-    }
+    let mut ledger = fill_up(store.as_ref(), &["a/", "b/"]);
     println!("full after {} writes of {VALUE_BYTES} bytes on {DISK}", ledger.len());
     assert!(ledger.len() * VALUE_BYTES * 3 > usize::try_from(DISK).unwrap(), "{}", ledger.len());
     let health = store.health().unwrap_err();
@@ -154,7 +160,7 @@ fn a_large_range_needs_no_deletes() {
     assert!(deleted < filled / 4, "{deleted} of {filled} keys deleted one by one");
 }
 
-/// Readers and writers while the engine is reopened, which empties its journal.
+/// A view keeps what it shows, not the journal, which is emptied while it is there.
 #[test]
 fn views_outlive_and_survive_what_makes_room() {
     let folder = tempfile::tempdir().unwrap();
@@ -165,12 +171,9 @@ fn views_outlive_and_survive_what_makes_room() {
     assert!(view.get(b"first").unwrap().is_some());
     assert!(view.get(ledger.keys().next().unwrap().as_bytes()).unwrap().is_none());
     drop(view);
-    // Without the view the journal can be emptied, so there is space for more.
-    let more = fill(store.as_ref(), &["b/"]);
-    println!("{} writes beside a view, {} more without", ledger.len(), more.len());
-    assert!(!more.is_empty());
+    println!("{} writes beside a view", ledger.len());
+    assert!(ledger.len() * VALUE_BYTES * 3 > usize::try_from(DISK).unwrap(), "{}", ledger.len());
     is_there(store.as_ref(), &ledger);
-    is_there(store.as_ref(), &more);
 }
 
 #[test]
@@ -178,7 +181,7 @@ fn both_backends_refuse_a_session_for_want_of_room_alike() {
     let folder = tempfile::tempdir().unwrap();
     let local = local::create(folder.path(), config(), &Runtime::real()).unwrap();
     for store in [local, memory::create_within(4 << 20)] {
-        fill(store.as_ref(), &["a/"]);
+        fill_up(store.as_ref(), &["a/"]);
         let mut session: Box<dyn WriteSession> = store.write_session();
         let random = SeededRandom::new(2);
         assert_eq!(session.submit(batch("b/1", &random).1).wait(), CommitStatus::Full);

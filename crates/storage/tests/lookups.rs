@@ -50,7 +50,7 @@ fn a_lookup_reads_a_few_blocks() {
 }
 
 fn largest_table(folder: &Path) -> u64 {
-    let tables = std::fs::read_dir(folder.join("keyspaces/1/tables")).unwrap();
+    let tables = std::fs::read_dir(folder.join("tree/tables")).unwrap();
     tables.map(|table| table.unwrap().metadata().unwrap().len()).max().unwrap_or_default()
 }
 

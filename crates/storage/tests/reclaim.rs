@@ -112,7 +112,7 @@ fn tables_of_a_discarded_range_go_at_once() {
     store.compact().unwrap();
     store.close().unwrap();
     let store = local::open(folder.path(), config(), &Runtime::real()).unwrap();
-    let (tables, bytes) = (folder.path().join("keyspaces/1/tables"), ROWS * 1_000);
+    let (tables, bytes) = (folder.path().join("tree/tables"), ROWS * 1_000);
     assert!(folder_bytes(&tables) > 2 * bytes);
     give_up(store.as_ref(), &KeyRange::prefix(b"a/"));
     store.compact().unwrap();

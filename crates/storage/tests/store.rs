@@ -266,7 +266,7 @@ fn a_flush_that_fails_fails_the_store() {
     let store = local::create(folder.path(), config, &Runtime::real()).unwrap();
     write(store.as_ref(), "before", "1");
     let view = store.view().unwrap();
-    std::fs::remove_dir_all(folder.path().join("keyspaces/1/tables")).unwrap();
+    std::fs::remove_dir_all(folder.path().join("tree/tables")).unwrap();
     let mut session = store.write_session();
     let outcome = loop {
         let outcome = session.submit(put("big", "x".repeat(4_000))).wait();

@@ -60,12 +60,12 @@ fn each_run_has_the_durability_it_was_asked_for() {
     cut_often("mixed", &parts, setting("ORRERY_POWER_CUTS", CUTS_DEFAULT) / 2);
 }
 
-/// Full journals, of 64 MiB each, are sealed, succeeded by others and removed. Fewer cuts,
-/// as each takes seconds.
+/// Segments of several megabytes are sealed, succeeded by others and written over. Fewer
+/// cuts, as each takes seconds.
 #[test]
-fn sealed_journals_are_cut_as_well() {
+fn large_segments_are_cut_as_well() {
     let parts = [(Os, 70, true, Ending::Abort), (Os, 40, true, Ending::Close)];
-    cut_often("journals", &parts, setting("ORRERY_POWER_CUTS", CUTS_DEFAULT) / 12);
+    cut_often("segments", &parts, setting("ORRERY_POWER_CUTS", CUTS_DEFAULT) / 12);
 }
 
 /// Records the parts and cuts their power at `cuts` moments. Returns how many acknowledged

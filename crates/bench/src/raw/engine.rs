@@ -1,4 +1,5 @@
-//! The engine alone, at its best, with the settings that the store gives it.
+//! A whole engine instead of ours, fjall, at its best: the same trees below, with its own
+//! journal.
 //!
 //! Every thread inserts its own batch, then one of them syncs for all that are in by then: a
 //! sync for each batch would be far slower. Unlike behind the door, readers see batches
@@ -16,6 +17,9 @@ use super::Storey;
 use super::recorder::Recorded;
 use crate::document::Documents;
 
+/// With two, the first one spins for as long as the second compacts.
+const FLUSHERS: usize = 1;
+
 pub(super) struct EngineStorey {
     database: Database,
     data: Keyspace,
@@ -28,7 +32,7 @@ impl EngineStorey {
         let config = LocalConfig::default();
         let database = Database::builder(folder)
             .cache_size(config.cache_bytes)
-            .worker_threads(config.worker_threads)
+            .worker_threads(FLUSHERS)
             .open()?;
         let options = || KeyspaceCreateOptions::default().max_memtable_size(config.memtable_bytes);
         let data = database.keyspace("data", options)?;

@@ -90,7 +90,7 @@ fn compacting_a_folder_tells_how_much_it_gave_back() {
 fn a_running_server_gives_back_what_was_dropped() {
     let (folder, data) = folder();
     let (_program, mut stream) = filled(folder.path(), &data.display().to_string());
-    let tables = data.join("store/keyspaces/1/tables");
+    let tables = data.join("store/tree/tables");
     drop_container(&mut stream, "large");
     let clock = RealClock::new();
     // All of it was in memory; compacting leaves a table with what is left.

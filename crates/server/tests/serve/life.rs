@@ -102,7 +102,7 @@ fn what_was_answered_survives_a_kill() {
 #[test]
 fn a_first_start_that_was_cut_short_is_taken_up() {
     let (folder, data) = folder();
-    std::fs::create_dir_all(data.join("store/keyspaces")).unwrap();
+    std::fs::create_dir_all(data.join("store/journal")).unwrap();
     std::fs::write(data.join("store/WITNESS"), "half").unwrap();
     std::fs::write(data.join("CREATING"), "").unwrap();
     std::fs::write(data.join("LOCK"), "").unwrap();
@@ -126,6 +126,15 @@ fn damage_is_reported_and_nothing_is_made_anew() {
     assert!(!data.join("store/FORMAT").exists());
 }
 
+/// The part of the journal that is being written.
+fn newest_segment(data: &std::path::Path) -> std::path::PathBuf {
+    let segments = std::fs::read_dir(data.join("store/journal")).unwrap();
+    let number = |path: &std::path::PathBuf| {
+        path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok())
+    };
+    segments.map(|entry| entry.unwrap().path()).max_by_key(number).unwrap()
+}
+
 /// A store with missing acknowledged writes is refused, unless that is accepted; the loss
 /// is reported at the start.
 #[test]
@@ -135,7 +144,7 @@ fn lost_writes_are_refused_until_they_are_accepted_and_told() {
     let program = Program::start(folder.path(), &["--data", &at]);
     assert!(program.ready["lost"].is_null(), "{}", program.ready);
     assert_eq!(create_database(&mut connect(program.address()), "kept").status, 201);
-    let journal = data.join("store/0.jnl");
+    let journal = newest_segment(&data);
     let kept = std::fs::read(&journal).unwrap();
     assert_eq!(create_database(&mut connect(program.address()), "lost").status, 201);
     program.kill();
@@ -170,7 +179,7 @@ fn without_waiting_for_the_disk_lost_writes_are_told_and_no_reason_to_stop() {
     let arguments = ["--data", at.as_str(), "--durability", "os"];
     let program = Program::start(folder.path(), &arguments);
     assert_eq!(create_database(&mut connect(program.address()), "kept").status, 201);
-    let journal = data.join("store/0.jnl");
+    let journal = newest_segment(&data);
     let kept = std::fs::read(&journal).unwrap();
     assert_eq!(create_database(&mut connect(program.address()), "lost").status, 201);
     program.kill();

@@ -16,10 +16,6 @@ impl<'a> Reader<'a> {
         self.bytes.len()
     }
 
-    pub(crate) fn rest(&self) -> &'a [u8] {
-        self.bytes
-    }
-
     /// What was read since `earlier`, an older copy of this reader.
     pub(crate) fn since(&self, earlier: Reader<'a>) -> &'a [u8] {
         let len = earlier.bytes.len().saturating_sub(self.bytes.len());

@@ -1,8 +1,8 @@
 //! Free disk space, and a little that is held in reserve.
 //!
-//! The engine does not survive a full disk: a write, a flush or a compaction that fails
-//! makes it refuse everything until it is reopened. So free space is checked before the
-//! engine is touched, and what it needs to clean up after itself is never given to writers.
+//! Only a flush gives the journal's space back, and only a compaction that of old versions;
+//! both write first. So free space is checked before anything is written, and what they need
+//! is never given to writers.
 //!
 //! Other programs use the disk as well. Against those there is the *reserve*, a file with
 //! allocated blocks: given up when a start, a drop or a compaction needs the space, and
@@ -147,7 +147,7 @@ fn write_zeros(mut file: &File, bytes: u64) -> io::Result<()> {
 }
 
 /// Bytes that a folder takes on the disk. Files may be removed while they are counted.
-fn used(folder: &Path) -> u64 {
+pub(super) fn used(folder: &Path) -> u64 {
     let entries = std::fs::read_dir(folder).into_iter().flatten().flatten();
     entries.map(|entry| entry.metadata().map_or(0, |found| used_by(&entry.path(), &found))).sum()
 }

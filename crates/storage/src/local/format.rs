@@ -1,18 +1,19 @@
-//! `FORMAT`: what the folder is, and the engine's files that must never change.
+//! `FORMAT`: what the folder is.
 //!
 //! It names three versions: that of the folder's layout, which is ours; that of the engine's
 //! files; and that of the contents, a number that only the caller of the store understands.
 //! Opening a store compares all three before anything in the folder is touched.
 //!
-//! The engine keeps its catalogue of keyspaces in a small tree of its own and
-//! deletes the data of every keyspace that is not in it. One flipped bit there
-//! would cost everything, so all of it is compared with what creation left.
+//! Folders of fjall also name files that must never change: fjall deleted the data of every
+//! keyspace that its catalogue did not have, so the catalogue is compared with what
+//! creation left.
 
 use std::fmt;
 use std::path::Path;
 
 use super::decode::Reader;
 use super::files;
+use super::layout::Layout;
 use crate::error::VersionMismatch;
 use crate::{ContentsVersion, StorageError};
 
@@ -21,11 +22,14 @@ pub(super) const FILE: &str = "FORMAT";
 const MAGIC: &[u8; 8] = b"ORRERYDB";
 
 /// The layout of the folder that this build writes.
-const LAYOUT: u32 = 2;
+const LAYOUT: u32 = 3;
 
-/// The one before. It named neither engine nor contents; there was one of each.
-const LAYOUT_BEFORE: u32 = 1;
-const CONTENTS_BEFORE: ContentsVersion = ContentsVersion(1);
+/// The one before, with fjall's files.
+const LAYOUT_FJALL: u32 = 2;
+
+/// The first one. It named neither engine nor contents; there was one of each.
+const LAYOUT_FIRST: u32 = 1;
+const CONTENTS_FIRST: ContentsVersion = ContentsVersion(1);
 
 /// Layouts above ours that are believed to be versions rather than damage.
 const FUTURE_LAYOUTS: u32 = 1_000;
@@ -40,13 +44,12 @@ pub(super) struct Format {
     fixed: Vec<FixedFile>,
 }
 
-/// What wrote the engine's files: its name, and the versions that it gives to its own
-/// formats.
+/// What wrote the tables, and the versions of both kinds of files.
 #[derive(Clone, Debug, PartialEq, Eq)]
 struct Engine {
     name: String,
-    /// Of journals and of the catalogue of keyspaces.
-    database: u32,
+    /// Of the journal, ours; in fjall's folders also of the catalogue of keyspaces.
+    journal: u32,
     /// Of tables and of the lists of tables.
     tree: u32,
 }
@@ -54,14 +57,22 @@ struct Engine {
 impl Engine {
     /// The one that this build has. A test compares it with what the engine writes.
     fn ours() -> Engine {
-        Engine { name: "fjall".to_owned(), database: 3, tree: 3 }
+        Engine { name: "lsm-tree".to_owned(), journal: 1, tree: 3 }
+    }
+
+    /// The one that folders of a layout have which this build can read.
+    fn of(layout: u32) -> Engine {
+        match layout {
+            LAYOUT => Engine::ours(),
+            _ => Engine { name: "fjall".to_owned(), journal: 3, tree: 3 },
+        }
     }
 }
 
 impl fmt::Display for Engine {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Engine { name, database, tree } = self;
-        write!(f, "{name} {database} with trees {tree}")
+        let Engine { name, journal, tree } = self;
+        write!(f, "{name} {tree} with journals {journal}")
     }
 }
 
@@ -75,19 +86,9 @@ pub(super) struct FixedFile {
 }
 
 impl Format {
-    pub(super) fn describe(
-        folder: &Path,
-        contents: ContentsVersion,
-        names: &[String],
-    ) -> Result<Format, StorageError> {
-        let fixed = names.iter().map(|name| FixedFile::describe(folder, name));
-        Ok(Format {
-            layout: LAYOUT,
-            engine: Engine::ours(),
-            contents,
-            created_by: env!("CARGO_PKG_VERSION").to_owned(),
-            fixed: fixed.collect::<Result<_, _>>()?,
-        })
+    pub(super) fn new(contents: ContentsVersion) -> Format {
+        let created_by = env!("CARGO_PKG_VERSION").to_owned();
+        Format { layout: LAYOUT, engine: Engine::ours(), contents, created_by, fixed: Vec::new() }
     }
 
     pub(super) fn load(folder: &Path) -> Result<Format, StorageError> {
@@ -100,6 +101,10 @@ impl Format {
 
     pub(super) fn contents(&self) -> ContentsVersion {
         self.contents
+    }
+
+    pub(super) fn layout(&self) -> Layout {
+        if self.layout == LAYOUT { Layout::Ours } else { Layout::Fjall }
     }
 
     /// Whether this build can write to the store.
@@ -126,8 +131,9 @@ impl Format {
         contents: ContentsVersion,
     ) -> Result<(), StorageError> {
         let path = folder.to_owned();
-        if self.engine != Engine::ours() {
-            let mismatch = VersionMismatch::new("engine", &self.engine, Engine::ours());
+        let engine = Engine::of(self.layout);
+        if self.engine != engine {
+            let mismatch = VersionMismatch::new("engine", &self.engine, engine);
             return Err(StorageError::UnknownVersion { path, mismatch });
         }
         let mismatch = || VersionMismatch::new("contents version", self.contents, contents);
@@ -163,9 +169,9 @@ impl Format {
     fn encode(&self) -> Vec<u8> {
         let mut bytes = MAGIC.to_vec();
         bytes.extend_from_slice(&self.layout.to_le_bytes());
-        if self.layout != LAYOUT_BEFORE {
+        if self.layout != LAYOUT_FIRST {
             put_text(&mut bytes, &self.engine.name);
-            bytes.extend_from_slice(&self.engine.database.to_le_bytes());
+            bytes.extend_from_slice(&self.engine.journal.to_le_bytes());
             bytes.extend_from_slice(&self.engine.tree.to_le_bytes());
             bytes.extend_from_slice(&self.contents.0.to_le_bytes());
         }
@@ -191,7 +197,7 @@ impl Format {
         let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
         let intact = crc32fast::hash(body) == u32::from_le_bytes(*crc);
         match (layout, intact) {
-            (LAYOUT | LAYOUT_BEFORE, true) => {
+            (LAYOUT | LAYOUT_FJALL | LAYOUT_FIRST, true) => {
                 Format::decode_body(layout, reader).ok_or_else(damaged)
             }
             // A flipped bit in the version must not pass for another version,
@@ -206,7 +212,7 @@ impl Format {
 
     fn decode_body(layout: u32, mut reader: Reader<'_>) -> Option<Format> {
         let (engine, contents) = match layout {
-            LAYOUT_BEFORE => (Engine::ours(), CONTENTS_BEFORE),
+            LAYOUT_FIRST => (Engine::of(layout), CONTENTS_FIRST),
             _ => (Engine::decode(&mut reader)?, ContentsVersion(reader.u32()?)),
         };
         let created_by = reader.text()?.to_owned();
@@ -220,7 +226,7 @@ impl Format {
 impl Engine {
     fn decode(reader: &mut Reader<'_>) -> Option<Engine> {
         let name = reader.text()?.to_owned();
-        Some(Engine { name, database: reader.u32()?, tree: reader.u32()? })
+        Some(Engine { name, journal: reader.u32()?, tree: reader.u32()? })
     }
 }
 
@@ -250,18 +256,19 @@ fn small(len: usize) -> u16 {
 mod tests {
     use super::*;
     use crate::local::LocalConfig;
+    use crate::local::tree::Tree;
 
     const CONTENTS: ContentsVersion = ContentsVersion(5);
 
     fn sample() -> Format {
         let file = |name: &str, crc| FixedFile { name: name.to_owned(), size: 7, crc };
         let fixed = vec![file("version", 1), file("keyspaces/0/current", 2)];
-        let (engine, created_by) = (Engine::ours(), "0.1.0".to_owned());
-        Format { layout: LAYOUT, engine, contents: CONTENTS, created_by, fixed }
+        let (layout, created_by) = (LAYOUT_FJALL, "0.1.0".to_owned());
+        Format { layout, engine: Engine::of(layout), contents: CONTENTS, created_by, fixed }
     }
 
-    fn before() -> Format {
-        Format { layout: LAYOUT_BEFORE, contents: CONTENTS_BEFORE, ..sample() }
+    fn first() -> Format {
+        Format { layout: LAYOUT_FIRST, contents: CONTENTS_FIRST, ..sample() }
     }
 
     fn decode(bytes: &[u8]) -> Result<Format, StorageError> {
@@ -270,14 +277,14 @@ mod tests {
 
     #[test]
     fn what_is_encoded_decodes() {
-        for format in [sample(), before()] {
+        for format in [Format::new(CONTENTS), sample(), first()] {
             assert_eq!(decode(&format.encode()).unwrap(), format);
         }
     }
 
     #[test]
     fn every_damaged_byte_is_noticed() {
-        for good in [sample().encode(), before().encode()] {
+        for good in [Format::new(CONTENTS), sample(), first()].map(|format| format.encode()) {
             for (position, bit) in (0..good.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
                 let mut bad = good.clone();
                 bad[position] ^= 1 << bit;
@@ -291,29 +298,32 @@ mod tests {
 
     #[test]
     fn another_version_is_named() {
-        let mut bytes = sample().encode();
-        bytes[8] = 3;
+        let ours = || Format::new(CONTENTS);
+        let mut bytes = ours().encode();
+        bytes[8] = 4;
         let text = decode(&bytes).unwrap_err().to_string();
-        assert!(text.contains("folder layout 3, and this build reads 2"), "{text}");
+        assert!(text.contains("folder layout 4, and this build reads 3"), "{text}");
         let refused = |format: &Format, contents| {
             format.check_writable(Path::new("x"), ContentsVersion(contents)).unwrap_err()
         };
-        let newer = refused(&sample(), 4);
+        let newer = refused(&ours(), 4);
         assert!(matches!(newer, StorageError::UnknownVersion { .. }), "{newer}");
         let text = newer.to_string();
         assert!(text.contains("contents version 5, and this build reads 4"), "{text}");
-        let older = refused(&sample(), 6);
+        let older = refused(&ours(), 6);
         assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
-        // The old layout is read, if its contents are asked for, and never written.
-        before().check_readable(Path::new("x"), CONTENTS_BEFORE).unwrap();
-        let older = refused(&before(), CONTENTS_BEFORE.0);
-        assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
+        // Old layouts are read, if their contents are asked for, and never written.
+        for old in [sample(), first()] {
+            old.check_readable(Path::new("x"), old.contents).unwrap();
+            let older = refused(&old, old.contents.0);
+            assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
+        }
         let engine = Engine { name: "rocks".to_owned(), ..Engine::ours() };
-        let foreign = refused(&Format { engine, ..sample() }, CONTENTS.0);
+        let foreign = refused(&Format { engine, ..ours() }, CONTENTS.0);
         assert!(matches!(foreign, StorageError::UnknownVersion { .. }), "{foreign}");
         let text = foreign.to_string();
         assert!(
-            text.contains("engine rocks 3 with trees 3, and this build reads fjall 3"),
+            text.contains("engine rocks 3 with journals 1, and this build reads lsm-tree 3"),
             "{text}"
         );
     }
@@ -323,13 +333,10 @@ mod tests {
     #[test]
     fn the_engine_writes_the_versions_that_are_recorded() {
         let folder = tempfile::tempdir().unwrap();
-        super::super::engine::create(folder.path(), &LocalConfig::default()).unwrap();
-        let Engine { database, tree, .. } = Engine::ours();
-        let marker = std::fs::read(folder.path().join("version")).unwrap();
-        assert_eq!(marker, [b"FJL".as_slice(), &[u8::try_from(database).unwrap()]].concat());
-        let lists = folder.path().join(super::super::DATA_FOLDER);
-        let list = std::fs::read(lists.join("v0")).unwrap();
+        let path = folder.path().join("tree");
+        Tree::create(folder.path(), &path, &LocalConfig::default()).unwrap();
+        let list = std::fs::read(path.join("v0")).unwrap();
         let recorded = super::super::tables::section(&list, b"format_version").unwrap();
-        assert_eq!(recorded, [u8::try_from(tree).unwrap()]);
+        assert_eq!(recorded, [u8::try_from(Engine::ours().tree).unwrap()]);
     }
 }

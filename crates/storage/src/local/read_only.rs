@@ -1,21 +1,22 @@
 //! A store that is read and never written: not a byte, a name or a timestamp of its folder
 //! changes.
 //!
-//! The engine repairs, empties and deletes as it opens, so it is given a folder of its own
-//! in the system's temporary folder: journals and lists of tables, which are small, are
-//! copied there, and the tables, which never change, are hard-linked. It has no threads
-//! there that could flush or compact. The original is locked as by any other handle,
-//! because reading it while a server writes to it would show damage where there is none.
+//! The engine deletes what its list does not name as it opens, so it is given a folder of its
+//! own in the system's temporary folder: lists of tables, which are small, are copied there,
+//! and the tables, which never change, are linked to. The journal is read where it is. The
+//! original is locked as by any other handle, because reading it while a server writes to it
+//! would show damage where there is none.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use super::engine::{self, Published};
-use super::format::{self, Format};
-use super::recover::Recovery;
-use super::{DATA_FOLDER, FolderLock, LocalConfig, files, guarded, journal, lock, watermark};
+use super::engine;
+use super::format::Format;
+use super::history::History;
+use super::published::Published;
+use super::{FolderLock, LocalConfig, files, guarded, lock};
 use crate::{
     CommitStatus, ContentsVersion, Counters, KeyRange, Loss, StorageError, Store, Ticket,
     VerifyReport, View, WriteBatch, WriteSession,
@@ -23,8 +24,7 @@ use crate::{
 
 /// Opens an existing store for reading, even one in a folder that cannot be written to, and
 /// one whose contents are older than what this build writes, if those are asked for. The
-/// latest writes may still be in journals: as much memory is needed as they have bytes, and
-/// as much space in the temporary folder.
+/// latest writes may still be in the journal: as much memory is needed as they have bytes.
 ///
 /// # Errors
 /// As those of [`open`](super::open).
@@ -36,19 +36,13 @@ pub fn open_read_only(
     let format = Format::load(path)?;
     format.check_readable(path, contents)?;
     format.check_fixed_files(path)?;
-    check(path)?;
-    let copy = Copy::of(path)?;
-    let Recovery { commit, loss, .. } = Recovery::of(&copy.folder, false)?.perform()?;
+    let history = History::of(path, format.layout(), false)?;
+    let copy = Copy::of(&path.join(format.layout().tree()))?;
     let config = LocalConfig::default();
-    let published = guarded(path, || engine::show(path, &copy.folder, commit, &config))??;
-    let path = path.to_owned();
+    let open = || engine::open_copy(path, &copy.folder, &history, &config);
+    let published = guarded(path, open)??;
+    let (path, loss) = (path.to_owned(), history.loss);
     Ok(Arc::new(ReadOnlyStore { path, published, loss, _copy: copy, _lock: lock }))
-}
-
-/// Inspects the original before anything is copied, so that damage is reported for it and
-/// not for the copy.
-fn check(path: &Path) -> Result<(), StorageError> {
-    Recovery::of(path, false).map(drop)
 }
 
 /// The engine's own folder. Removed when dropped.
@@ -65,32 +59,27 @@ static COPIES: AtomicU64 = AtomicU64::new(0);
 const NAMES_MAX: usize = 1_000;
 
 impl Copy {
-    fn of(store: &Path) -> Result<Copy, StorageError> {
+    fn of(tree: &Path) -> Result<Copy, StorageError> {
         let copy = Copy { folder: new_folder()? };
-        copy.fill(store)?;
+        copy.fill(tree)?;
         Ok(copy)
     }
 
-    fn fill(&self, store: &Path) -> Result<(), StorageError> {
-        let Copy { folder } = self;
-        for name in [format::FILE, watermark::FILE, "version"] {
-            copy_file(&store.join(name), &folder.join(name))?;
+    fn fill(&self, tree: &Path) -> Result<(), StorageError> {
+        const TABLES: &str = "tables";
+        for (name, is_folder) in files::list(tree)? {
+            if !is_folder {
+                copy_file(&tree.join(&name), &self.folder.join(&name))?;
+            }
         }
-        for journal in journal::list(store)? {
-            let name = journal.path.file_name().unwrap_or_default();
-            journal::copy(&journal.path, &folder.join(name))?;
+        let (from, to) = (tree.join(TABLES), self.folder.join(TABLES));
+        fs::create_dir(&to).map_err(|source| files::during("create", &to, source))?;
+        if !from.exists() {
+            return Ok(());
         }
-        let is_table = Path::new(DATA_FOLDER).join("tables");
-        let mut folders = vec![PathBuf::from("keyspaces")];
-        while let Some(inside) = folders.pop() {
-            let (from, to) = (store.join(&inside), folder.join(&inside));
-            fs::create_dir(&to).map_err(|source| files::during("create", &to, source))?;
-            for (name, is_folder) in files::list(&from)? {
-                match is_folder {
-                    true => folders.push(inside.join(name)),
-                    false if inside == is_table => link(&from.join(&name), &to.join(&name))?,
-                    false => copy_file(&from.join(&name), &to.join(&name))?,
-                }
+        for (name, is_folder) in files::list(&from)? {
+            if !is_folder {
+                link(&from.join(&name), &to.join(&name))?;
             }
         }
         Ok(())
@@ -177,7 +166,7 @@ impl Store for ReadOnlyStore {
     }
 
     fn health(&self) -> Result<(), StorageError> {
-        self.published.check_engine()
+        Ok(())
     }
 
     fn verify(&self) -> Result<VerifyReport, StorageError> {
@@ -186,7 +175,7 @@ impl Store for ReadOnlyStore {
     }
 
     fn table_bytes(&self) -> Result<u64, StorageError> {
-        self.published.table_bytes()
+        Ok(self.published.tables()?.bytes)
     }
 
     fn discard(&self, _range: &KeyRange) -> Result<(), StorageError> {

@@ -18,15 +18,6 @@ use super::decode::Reader;
 use super::{files, guarded, record};
 use crate::StorageError;
 
-/// The newest commit in the tables.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
-pub(super) struct Reach {
-    /// The newest commit that is in a table, 0 for none.
-    pub(super) commit: u64,
-    /// The engine's sequence number of that commit.
-    pub(super) sequence: u64,
-}
-
 /// A table as the engine's list has it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 struct Listed {
@@ -35,17 +26,18 @@ struct Listed {
     sequence_offset: u64,
 }
 
-/// Checks the list and the directories of all tables of the tree at `folder`.
-pub(super) fn reach(store: &Path, folder: &Path) -> Result<Reach, StorageError> {
+/// The newest commit that is in a table of the tree at `folder`, 0 for none. Checks the list
+/// and the directories of all tables.
+pub(super) fn newest_commit(store: &Path, folder: &Path) -> Result<u64, StorageError> {
     let damaged = |detail: String| StorageError::Damaged { path: store.to_owned(), detail };
-    let mut reach = Reach::default();
+    let mut newest = 0;
     for listed in list(folder).map_err(&damaged)? {
         let path = folder.join("tables").join(listed.id.to_string());
         check_directory(&path).map_err(|what| damaged(format!("table {}: {what}", listed.id)))?;
         let found = guarded(store, || newest_record(path, listed))?;
-        reach = reach.max(found.map_err(|what| damaged(format!("table {}: {what}", listed.id)))?);
+        newest = newest.max(found.map_err(|what| damaged(format!("table {}: {what}", listed.id)))?);
     }
-    Ok(reach)
+    Ok(newest)
 }
 
 /// Compares the whole of a table file with its checksum in the list.
@@ -161,8 +153,8 @@ const CACHE_BYTES: u64 = 1 << 20;
 /// Above all sequence numbers that a record can have.
 const SEQUENCE_ANY: u64 = 1 << 63;
 
-/// The commit record of one table.
-fn newest_record(path: PathBuf, listed: Listed) -> Result<Reach, String> {
+/// The commit record of one table, 0 for none.
+fn newest_record(path: PathBuf, listed: Listed) -> Result<u64, String> {
     let show = |error: lsm_tree::Error| error.to_string();
     let checksum = Checksum::from_raw(listed.checksum);
     let cache = Arc::new(Cache::with_capacity_bytes(CACHE_BYTES));
@@ -177,9 +169,8 @@ fn newest_record(path: PathBuf, listed: Listed) -> Result<Reach, String> {
     table.get(record::KEY, SEQUENCE_ANY, xxh3_64(record::KEY)).map_err(show)?;
     let key = UserKey::from(record::KEY);
     let Some(found) = table.range(key.clone()..=key).next() else {
-        return Ok(Reach::default());
+        return Ok(0);
     };
     let found = found.map_err(show)?;
-    let commit = record::decode(&found.value).ok_or("its commit record cannot be read")?;
-    Ok(Reach { commit, sequence: found.key.seqno })
+    Ok(record::decode(&found.value).ok_or("its commit record cannot be read")?)
 }

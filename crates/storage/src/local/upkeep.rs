@@ -1,66 +1,77 @@
-//! Compaction, and what must not run beside it.
+//! Flushes and compactions, and what must not run beside them.
 //!
-//! The engine would compact by itself, on threads of its own, but a compaction for which
-//! there is no space makes it refuse everything until it is reopened, and the first thing
-//! that it does then is to try the same compaction. So its own strategy is set to find
-//! nothing due (see `engine.rs`), and compactions run here: only while there is space,
-//! aborted before there is none, and with an error that concerns nothing else.
+//! Both run on threads of ours, so that we decide when: a compaction only while there is
+//! space for it, and broken off before there is none, or when the store is closed; a flush
+//! as soon as a memtable is sealed. An error of either concerns nothing else. A full disk is
+//! no failure: what could not be finished is removed, and tried again when there is space.
 //!
 //! Keys of a discarded range are dropped by every compaction, so that a large range needs
 //! no tombstones.
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
 
 use bytes::Bytes;
 use lsm_tree::compaction::filter::{CompactionFilter, Context, Factory, ItemAccessor, Verdict};
 
 use super::disk_space::{BRAKE_BYTES, DiskSpace};
-use super::engine::Published;
+use super::journal::{Segment, Segments};
+use super::published::Published;
+use super::tree::{Tree, merge_needs, small_runs_due};
 use crate::{KeyRange, StorageError};
 
 /// Bytes that a compaction writes between two looks at the disk. Less than what the brake
 /// leaves, as two looks may miss that much.
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
+/// How long to wait for progress before looking again: other programs free space, too.
+const PROGRESS_WAIT: Duration = Duration::from_millis(10);
+
 /// State shared by everything that maintains the files.
 #[derive(Debug)]
 pub(super) struct Upkeep {
     pub(super) disk: DiskSpace,
-    /// Held while tables are compacted or discarded, and while the engine is reopened: one
-    /// at a time, and closing waits for it.
+    pub(super) segments: Segments,
+    /// Held while tables are compacted or discarded: one at a time, and closing waits for
+    /// it.
     alone: Mutex<()>,
     /// Someone other than the merging thread holds `alone`.
     taken: AtomicBool,
     merging: AtomicBool,
-    /// A compaction was aborted and has left files that only opening removes.
-    leftovers: AtomicBool,
-    /// Why merging has ended for good.
-    failure: Mutex<Option<String>>,
+    /// Held while memtables are flushed.
+    flushing: Mutex<()>,
     given_up: RwLock<Vec<(Bytes, Bytes)>>,
     work: Mutex<Work>,
     wake: Condvar,
+    progress: Condvar,
 }
 
 #[derive(Debug, Default)]
 struct Work {
-    due: bool,
-    /// The merging thread has not finished what was due.
-    under_way: bool,
+    merge: Duty,
+    flush: Duty,
+    /// Segments of the memtables that are sealed.
+    sealed: Vec<Segment>,
+    /// Why nothing can be done any more.
+    failure: Option<String>,
     ended: bool,
 }
 
-/// Exclusive access to the files.
+/// What a thread has to do.
+#[derive(Debug, Default)]
+struct Duty {
+    due: bool,
+    /// The thread has not finished what was due.
+    under_way: bool,
+    /// The disk was full the last time.
+    full: bool,
+}
+
+/// Exclusive access to the tables.
 pub(super) struct Alone<'a> {
     upkeep: &'a Upkeep,
     _guard: MutexGuard<'a, ()>,
-}
-
-impl<'a> Alone<'a> {
-    fn new(upkeep: &'a Upkeep, guard: MutexGuard<'a, ()>) -> Alone<'a> {
-        upkeep.taken.store(true, Ordering::Release);
-        Alone { upkeep, _guard: guard }
-    }
 }
 
 impl Drop for Alone<'_> {
@@ -70,34 +81,26 @@ impl Drop for Alone<'_> {
 }
 
 impl Upkeep {
-    pub(super) fn new(disk: DiskSpace) -> Upkeep {
+    pub(super) fn new(disk: DiskSpace, segments: Segments) -> Upkeep {
         Upkeep {
             disk,
+            segments,
             alone: Mutex::default(),
             taken: AtomicBool::new(false),
             merging: AtomicBool::new(false),
-            leftovers: AtomicBool::new(false),
-            failure: Mutex::default(),
+            flushing: Mutex::default(),
             given_up: RwLock::default(),
             work: Mutex::default(),
             wake: Condvar::new(),
+            progress: Condvar::new(),
         }
     }
 
-    /// Keeps the merging thread and all others away from the files.
+    /// Keeps the merging thread and all others away from the tables.
     pub(super) fn alone(&self) -> Alone<'_> {
-        Alone::new(self, self.alone.lock().unwrap_or_else(PoisonError::into_inner))
-    }
-
-    /// For callers that must not wait: the holder of the lock may wait for them.
-    pub(super) fn try_alone(&self) -> Option<Alone<'_>> {
-        match self.alone.try_lock() {
-            Ok(guard) => Some(Alone::new(self, guard)),
-            Err(std::sync::TryLockError::Poisoned(poisoned)) => {
-                Some(Alone::new(self, poisoned.into_inner()))
-            }
-            Err(std::sync::TryLockError::WouldBlock) => None,
-        }
+        let guard = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
+        self.taken.store(true, Ordering::Release);
+        Alone { upkeep: self, _guard: guard }
     }
 
     /// Whether a compaction occupies space at this moment that it will give back.
@@ -105,29 +108,25 @@ impl Upkeep {
         self.merging.load(Ordering::Acquire)
     }
 
-    /// Whether space may be given back without further action: a compaction is running, or
-    /// is due and nothing blocks it. Other holders of `alone` may be waiting for the
-    /// caller.
+    /// Whether space may be given back without further action: a flush or a compaction is
+    /// running, or is due and nothing blocks it. Other holders of `alone` may be waiting for
+    /// the caller.
     pub(super) fn may_give_back(&self) -> bool {
         let work = self.work();
-        let pending = (work.due || work.under_way) && !work.ended;
+        let merging = work.merge.is_pending() && !self.taken.load(Ordering::Acquire);
+        let pending = !work.ended && (merging || work.flush.is_pending());
         drop(work);
-        self.is_merging() || (pending && !self.taken.load(Ordering::Acquire))
+        self.is_merging() || pending
     }
 
-    pub(super) fn has_leftovers(&self) -> bool {
-        self.leftovers.load(Ordering::Acquire)
+    /// Whether flushing had to stop because the disk was full.
+    pub(super) fn is_flush_blocked(&self) -> bool {
+        self.work().flush.full
     }
 
-    /// Opening has removed the leftovers of compactions.
-    pub(super) fn forget_leftovers(&self) {
-        self.leftovers.store(false, Ordering::Release);
-    }
-
-    /// Why merging has ended for good, if it has.
+    /// Why nothing can be done any more, if that is so.
     pub(super) fn check(&self) -> Result<(), StorageError> {
-        let failure = self.failure.lock().unwrap_or_else(PoisonError::into_inner);
-        match failure.as_ref() {
+        match &self.work().failure {
             Some(detail) => Err(StorageError::Failed { detail: detail.clone() }),
             None => Ok(()),
         }
@@ -135,68 +134,125 @@ impl Upkeep {
 
     /// Signals that a compaction may be due.
     pub(super) fn want_merge(&self) {
-        self.work().due = true;
-        self.wake.notify_one();
+        let mut work = self.work();
+        if !work.merge.due {
+            work.merge.due = true;
+            drop(work);
+            self.wake.notify_all();
+        }
     }
 
-    /// Ends the merging thread after its current compaction.
+    /// Has the memtable flushed that was sealed, and its segments given up then.
+    pub(super) fn want_flush(&self, segments: Vec<Segment>) {
+        let mut work = self.work();
+        work.sealed.extend(segments);
+        work.flush.due = true;
+        drop(work);
+        self.wake.notify_all();
+    }
+
+    /// Waits for the end of a flush or compaction, not for long.
+    pub(super) fn await_progress(&self) {
+        drop(self.progress.wait_timeout(self.work(), PROGRESS_WAIT));
+    }
+
+    /// Ends both threads after what they are doing.
     pub(super) fn end(&self) {
         self.work().ended = true;
-        self.wake.notify_one();
+        self.wake.notify_all();
     }
 
     /// The body of the merging thread.
-    pub(super) fn run(&self, published: &Published) {
-        while self.await_work() {
-            while self.step(published) {}
+    pub(super) fn run_merger(&self, tree: &Tree, published: &Published) {
+        while self.await_work(|work| &mut work.merge) {
+            while self.step(tree, published) {}
         }
     }
 
-    fn await_work(&self) -> bool {
+    /// The body of the flushing thread.
+    pub(super) fn run_flusher(&self, tree: &Tree, published: &Published) {
+        while self.await_work(|work| &mut work.flush) {
+            if let Err(error) = self.flush(tree, published) {
+                self.note_failure("memtables could not be flushed", &error);
+            }
+        }
+    }
+
+    fn await_work(&self, duty: impl Fn(&mut Work) -> &mut Duty) -> bool {
         let mut work = self.work();
-        work.under_way = false;
-        while !work.due && !work.ended {
+        duty(&mut work).under_way = false;
+        self.progress.notify_all();
+        while !duty(&mut work).due && !work.ended {
             work = self.wake.wait(work).unwrap_or_else(PoisonError::into_inner);
         }
-        work.due = false;
-        work.under_way = !work.ended;
-        work.under_way
+        let ended = work.ended;
+        *duty(&mut work) = Duty { due: false, under_way: !ended, full: false };
+        !ended
+    }
+
+    /// Makes tables of all sealed memtables, and gives up their segments.
+    pub(super) fn flush(&self, tree: &Tree, published: &Published) -> Result<(), StorageError> {
+        let _flushing = self.flushing.lock().unwrap_or_else(PoisonError::into_inner);
+        // In this order: a memtable that is sealed in between is flushed, and its segments
+        // are given up the next time.
+        let segments = self.work().sealed.clone();
+        let memtables = published.sealed();
+        if memtables.is_empty() {
+            return Ok(());
+        }
+        let flushed = tree.flush(&memtables);
+        self.work().flush.full = matches!(flushed, Err(StorageError::Full { .. }));
+        flushed?;
+        published.renew(tree, &memtables);
+        self.work().sealed.retain(|segment| !segments.contains(segment));
+        self.progress.notify_all();
+        if published.tables()?.small_runs >= usize::from(small_runs_due(self.disk.free())) {
+            self.want_merge();
+        }
+        self.segments.release(segments)
     }
 
     /// Runs one compaction. Returns whether there may be another.
-    fn step(&self, published: &Published) -> bool {
+    fn step(&self, tree: &Tree, published: &Published) -> bool {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
-        let Ok(engine) = published.handles() else { return false };
+        let Ok(before) = published.tables() else { return false };
         let free = self.disk.free();
-        if self.work().ended || self.has_leftovers() || free < engine.merge_needs() {
+        if self.is_ended() || free < merge_needs(before.bytes) {
             return false;
         }
-        match self.while_merging(|| engine.merge(free)) {
-            Ok(changed) => changed,
-            Err(StorageError::Full { detail }) => {
-                tracing::warn!(detail, "a merge was broken off: no space left on device");
-                false
-            }
+        let merged = self.while_merging(|| tree.merge(free));
+        published.renew(tree, &[]);
+        self.progress.notify_all();
+        match merged {
+            Ok(()) => published.tables().is_ok_and(|tables| tables.id != before.id),
             Err(error) => {
-                tracing::error!(%error, "tables could not be merged, restart needed");
-                *self.failure.lock().unwrap_or_else(PoisonError::into_inner) =
-                    Some(error.to_string());
+                self.note_failure("tables could not be merged", &error);
                 false
             }
         }
     }
 
-    /// Runs a compaction and notes that it occupies space, and whether it left files.
-    pub(super) fn while_merging<T>(
-        &self,
-        merge: impl FnOnce() -> Result<T, StorageError>,
-    ) -> Result<T, StorageError> {
+    /// Whether the store is being closed.
+    fn is_ended(&self) -> bool {
+        self.work().ended
+    }
+
+    fn note_failure(&self, what: &str, error: &StorageError) {
+        if matches!(error, StorageError::Full { .. }) {
+            tracing::warn!(%error, "{what} for now");
+        } else if self.is_ended() {
+            tracing::debug!(%error, "{what} before closing");
+        } else {
+            tracing::error!(%error, "{what}, restart needed");
+            self.work().failure.get_or_insert_with(|| error.to_string());
+        }
+    }
+
+    /// Runs a compaction and notes that it occupies space.
+    pub(super) fn while_merging<T>(&self, merge: impl FnOnce() -> T) -> T {
         self.merging.store(true, Ordering::Release);
         let merged = merge();
         self.merging.store(false, Ordering::Release);
-        if merged.is_err() {
-            self.leftovers.store(true, Ordering::Release);
-        }
         merged
     }
 
@@ -218,9 +274,21 @@ impl Upkeep {
     }
 }
 
+impl Duty {
+    fn is_pending(&self) -> bool {
+        self.due || self.under_way
+    }
+}
+
 /// A filter through which the engine shows every row that a compaction is about to write.
 #[derive(Debug)]
-pub(super) struct Watch(pub(super) Arc<Upkeep>);
+pub(super) struct Watch(Arc<Upkeep>);
+
+impl Watch {
+    pub(super) fn over(upkeep: &Arc<Upkeep>) -> Arc<dyn Factory> {
+        Arc::new(Watch(Arc::clone(upkeep)))
+    }
+}
 
 impl Factory for Watch {
     fn name(&self) -> &'static str {
@@ -249,6 +317,9 @@ impl CompactionFilter for Rows {
         self.written += key.len() + item.value()?.len();
         if self.written >= LOOK_EVERY_BYTES {
             self.written = 0;
+            if self.upkeep.is_ended() {
+                return Err(std::io::Error::other("the store is being closed").into());
+            }
             if self.upkeep.disk.free() < BRAKE_BYTES {
                 return Err(std::io::Error::from(std::io::ErrorKind::StorageFull).into());
             }

@@ -24,7 +24,7 @@ const WRITES_MAX: u64 = 6;
 const SMALL_BYTES_MAX: u64 = 300;
 const LARGE_BYTES_MAX: u64 = 12_000;
 const GARBAGE_BYTES: usize = 3_000;
-/// Garbage that fills a journal of the engine, 64 MiB, with a few dozen batches.
+/// Garbage that fills a segment of the journal with a few batches.
 const LARGE_GARBAGE_BYTES: usize = 2 << 20;
 
 /// What is there, without garbage.

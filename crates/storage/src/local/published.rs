@@ -1,0 +1,199 @@
+//! The newest durable and complete state, which readers see, and what changes it.
+//!
+//! A commit adds to the memtable, a flush replaces memtables by a table, and a compaction
+//! replaces tables by others. Each takes the lock of the state for as long as that takes in
+//! memory, and shows a new snapshot before it lets go: so no snapshot has half a commit.
+
+use std::fmt;
+use std::path::Path;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+
+use bytes::Bytes;
+use lsm_tree::{InternalValue, Memtable, ValueType};
+
+use super::snapshot::{Snapshot, Tables};
+use super::tree::{Tree, damaged};
+use super::view::LocalView;
+use super::{record, tables};
+use crate::committer::MergedBatch;
+use crate::{StorageError, VerifyReport};
+
+/// What readers see.
+pub(super) struct Published {
+    pub(super) path: Arc<Path>,
+    state: Mutex<State>,
+    /// `None` after closing.
+    newest: RwLock<Option<Arc<Snapshot>>>,
+}
+
+/// What the next snapshot is made of.
+struct State {
+    /// The number of the next commit's writes.
+    number: u64,
+    /// From the newest, which is being filled, to the oldest.
+    memtables: Arc<[Arc<Memtable>]>,
+    tables: Arc<Tables>,
+}
+
+impl Published {
+    /// Shows what is in the tables.
+    pub(super) fn new(store: &Path, tree: &Tree) -> Published {
+        let tables = Arc::new(tree.tables());
+        // Later writes of a key need higher numbers.
+        let highest = tables.iter().map(lsm_tree::Table::get_highest_seqno).max();
+        let (number, memtables) = (highest.unwrap_or(0) + 1, Arc::from([new_memtable(0)]));
+        let state = State { number, memtables, tables };
+        let (path, newest) = (Arc::from(store), RwLock::default());
+        let published = Published { path, state: Mutex::new(state), newest };
+        published.show(&published.state());
+        published
+    }
+
+    /// Adds a durable commit. Returns the size of the memtable.
+    pub(super) fn commit(&self, commit: u64, writes: &MergedBatch) -> u64 {
+        let mut state = self.state();
+        state.insert(commit, writes);
+        state.number += 1;
+        self.show(&state);
+        state.memtable_bytes()
+    }
+
+    /// Begins another memtable, unless there is nothing in this one. Returns whether it did.
+    pub(super) fn rotate(&self) -> bool {
+        let mut state = self.state();
+        let Some(full) = state.memtables.first().filter(|memtable| !memtable.is_empty()) else {
+            return false;
+        };
+        let next = new_memtable(full.id() + 1);
+        state.memtables = std::iter::once(next).chain(state.memtables.iter().cloned()).collect();
+        self.show(&state);
+        true
+    }
+
+    /// The memtables that are no longer written to, from the newest to the oldest.
+    pub(super) fn sealed(&self) -> Vec<Arc<Memtable>> {
+        self.state().memtables.iter().skip(1).cloned().collect()
+    }
+
+    pub(super) fn sealed_count(&self) -> usize {
+        self.state().memtables.len() - 1
+    }
+
+    /// Bytes in the memtable that is being filled.
+    pub(super) fn memtable_bytes(&self) -> u64 {
+        self.state().memtable_bytes()
+    }
+
+    /// Takes over the tables that the tree has now, instead of memtables that became some of
+    /// them.
+    pub(super) fn renew(&self, tree: &Tree, flushed: &[Arc<Memtable>]) {
+        let tables = tree.tables();
+        let mut state = self.state();
+        // Another thread may have come with a later version.
+        if tables.id > state.tables.id {
+            state.tables = Arc::new(tables);
+        }
+        let is_flushed =
+            |memtable: &Arc<Memtable>| flushed.iter().any(|one| Arc::ptr_eq(one, memtable));
+        let kept = state.memtables.iter().filter(|memtable| !is_flushed(memtable)).cloned();
+        state.memtables = kept.collect();
+        self.show(&state);
+    }
+
+    pub(super) fn view(&self) -> Result<LocalView, StorageError> {
+        Ok(LocalView::new(self.newest()?))
+    }
+
+    pub(super) fn newest(&self) -> Result<Arc<Snapshot>, StorageError> {
+        let newest = self.newest.read().unwrap_or_else(PoisonError::into_inner);
+        newest.clone().ok_or(StorageError::Closed)
+    }
+
+    pub(super) fn tables(&self) -> Result<Arc<Tables>, StorageError> {
+        Ok(Arc::clone(&self.newest()?.tables))
+    }
+
+    /// The newest commit, read as views read it, which must be the one that was found before.
+    pub(super) fn check_commit(&self, commit: u64) -> Result<(), StorageError> {
+        let found = match self.newest()?.get(record::KEY)? {
+            None => Some(0),
+            Some(value) => record::decode(&value),
+        };
+        match found {
+            Some(found) if found == commit => Ok(()),
+            Some(found) => {
+                let detail = format!("commit {commit} was found before opening, {found} after");
+                Err(damaged(&self.path, detail))
+            }
+            None => Err(damaged(&self.path, "the commit record cannot be read".to_owned())),
+        }
+    }
+
+    /// Reads every byte of every table and every row.
+    pub(super) fn verify(&self) -> Result<VerifyReport, StorageError> {
+        let mut files = 0;
+        for table in self.tables()?.iter() {
+            tables::check_content(&self.path, table)?;
+            files += 1;
+        }
+        Ok(VerifyReport { files, ..crate::scan::verify_rows(&self.view()?)? })
+    }
+
+    /// Shows nothing from now on.
+    pub(super) fn close(&self) {
+        self.replace(None);
+    }
+
+    fn show(&self, state: &State) {
+        self.replace(Some(Arc::new(Snapshot {
+            store: Arc::clone(&self.path),
+            number: state.number,
+            memtables: Arc::clone(&state.memtables),
+            tables: Arc::clone(&state.tables),
+        })));
+    }
+
+    fn replace(&self, snapshot: Option<Arc<Snapshot>>) {
+        let mut newest = self.newest.write().unwrap_or_else(PoisonError::into_inner);
+        let before = std::mem::replace(&mut *newest, snapshot);
+        drop(newest);
+        // Outside the lock: it may be the last user of tables whose files go with it.
+        drop(before);
+    }
+
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn insert(&self, commit: u64, writes: &MergedBatch) {
+        let Some(memtable) = self.memtables.first() else { return };
+        for (key, value) in writes {
+            memtable.insert(match value {
+                Some(value) => {
+                    let (key, value) = (key.clone(), value.clone());
+                    InternalValue::from_components(key, value, self.number, ValueType::Value)
+                }
+                None => InternalValue::new_tombstone(key.clone(), self.number),
+            });
+        }
+        let (key, value) = (Bytes::from_static(record::KEY), record::encode(commit));
+        let record = InternalValue::from_components(key, value, self.number, ValueType::Value);
+        memtable.insert(record);
+    }
+
+    fn memtable_bytes(&self) -> u64 {
+        self.memtables.first().map_or(0, |memtable| memtable.size())
+    }
+}
+
+fn new_memtable(id: u64) -> Arc<Memtable> {
+    Arc::new(Memtable::new(id))
+}
+
+impl fmt::Debug for Published {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Published").field("path", &self.path).finish_non_exhaustive()
+    }
+}
