@@ -25,4 +25,4 @@ pub use order::{
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::EntryRange;
-pub use value::{DecodeError, Decoded, IndexValue};
+pub use value::{DecodeError, Decoded, IndexValue, has_one_entry};
