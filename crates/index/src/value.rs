@@ -196,7 +196,7 @@ pub(crate) fn encode_text_open(text: &[u8], out: &mut Vec<u8>) {
     out.extend(text.iter().map(|byte| byte.wrapping_add(1)));
 }
 
-fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
+pub(crate) fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
     match text.get(..text_max) {
         Some(kept) if text.len() > text_max => {
             encode_text_open(kept, out);
@@ -210,7 +210,7 @@ fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
 }
 
 /// Bits that compare, as unsigned numbers, like the doubles they came from.
-fn ordered_bits(number: f64) -> u64 {
+pub(crate) fn ordered_bits(number: f64) -> u64 {
     // -0 equals 0, so they must be one key.
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
