@@ -1,11 +1,13 @@
 //! The traversal of an item that finds its entries.
 //!
 //! Items are read as text; only values on indexed paths are decoded. A part of the item
-//! that no path of the policy reaches is skipped unread.
+//! that no path of the policy reaches is skipped unread, unless it is in an array or object
+//! that has an entry: such entries carry a hash of everything inside. All hashes come from
+//! the one traversal, from the inside out, so nothing is hashed once for each level above it.
 
 use std::borrow::Cow;
 
-use model::json::{DEPTH_MAX, JsonKind, Raw};
+use model::json::{DEPTH_MAX, JsonKind, NestedHash, Place, PlacedHash, Raw};
 
 use crate::absence::encode_members;
 use crate::path_hash::PathHash;
@@ -19,7 +21,7 @@ impl IndexPlan {
     ///
     /// An entry takes at least two bytes of the item's text (`1,`), so the limit on item
     /// size bounds their number; the buffer here holds about 20 bytes per entry besides the
-    /// text of strings.
+    /// text of strings, and 25 for one of an array or object.
     pub fn entries(&self, item: &[Raw<'_>], sink: &mut dyn FnMut(&[u8])) {
         let Some(root) = &self.root else { return };
         let mut traversal = Traversal::new(self.seed, self.slots.len());
@@ -27,9 +29,9 @@ impl IndexPlan {
         let position =
             PolicyPosition { node: Some(root), inherited: root.below(false), is_named: true };
         let members = item.iter().flat_map(|part| part.members());
-        traversal.members(members, item_hash, position, 0);
+        traversal.members(members, item_hash, position, 0, &mut None);
         for (slot, found) in self.slots.iter().zip(&traversal.found) {
-            undefined_entry(&mut traversal.entries, slot, *found);
+            undefined_entry(&mut traversal.entries, slot, found.as_ref());
         }
         for composite in &self.composites {
             composite_entry(&mut traversal.entries, composite, &traversal.found);
@@ -63,7 +65,7 @@ struct Traversal<'a> {
     seed: u64,
     entries: Entries,
     /// The value of each slot, once found.
-    found: Vec<Option<Raw<'a>>>,
+    found: Vec<Option<IndexValue<'a>>>,
 }
 
 impl<'a> Traversal<'a> {
@@ -71,49 +73,84 @@ impl<'a> Traversal<'a> {
         Traversal { seed, entries: Entries::default(), found: vec![None; slots] }
     }
 
+    /// A value and what is in it. `place` asks for its hash there.
     fn value(
         &mut self,
         value: Raw<'a>,
         hash: PathHash,
         position: PolicyPosition<'_>,
         depth: usize,
-    ) {
+        place: Option<Place>,
+    ) -> Option<PlacedHash> {
         let slot = position.node.and_then(|node| node.slot);
-        if let Some(found) = slot.and_then(|at| self.found.get_mut(at)) {
-            *found = Some(value);
+        let is_kept = position.is_indexed() || slot.is_some();
+        let (known, placed) = if let Some(scalar) = IndexValue::scalar(value) {
+            (Some(scalar), place.map(|place| place.hash(value)))
+        } else {
+            let wanted = place.or(is_kept.then_some(Place::ALONE));
+            let mut sum = wanted.map(|place| started(value, place));
+            self.below(value, hash, position, depth, &mut sum);
+            let (alone, placed) = sum.map(NestedHash::finish).unzip();
+            let is_array = value.kind() == JsonKind::Array;
+            let known = if is_array { IndexValue::Array } else { IndexValue::Object };
+            (alone.map(known), placed)
+        };
+        if let Some(known) = known.filter(|_| is_kept) {
+            if position.is_indexed() {
+                self.entries.push(hash, |out| known.encode(TEXT_BYTES_MAX, out));
+            }
+            if let Some(found) = slot.and_then(|at| self.found.get_mut(at)) {
+                *found = Some(known);
+            }
         }
-        if position.is_indexed() {
-            self.entries.push(hash, |out| IndexValue::from(value).encode(TEXT_BYTES_MAX, out));
-        }
-        let inherited =
-            position.node.map_or(position.inherited, |node| node.below(position.inherited));
-        let position = PolicyPosition { inherited, ..position };
-        // Items were checked for depth when they were stored.
-        if position.is_reached() && depth < DEPTH_MAX {
-            self.below(value, hash, position, depth + 1);
-        }
+        placed
     }
 
+    /// What is in an array or object; adds it to the hash of that, if it is wanted.
     fn below(
         &mut self,
         value: Raw<'a>,
         hash: PathHash,
         position: PolicyPosition<'_>,
         depth: usize,
+        sum: &mut Option<NestedHash>,
     ) {
-        match value.kind() {
-            JsonKind::Object => self.members(value.members(), hash, position, depth),
-            JsonKind::Array => {
-                let node = position.node.and_then(Node::elements_child);
-                let position = PolicyPosition { node, is_named: false, ..position };
-                if position.is_reached() {
-                    let hash = hash.elements(self.seed);
-                    for element in value.elements() {
-                        self.value(element, hash, position, depth);
-                    }
-                }
-            }
-            JsonKind::Null | JsonKind::Bool | JsonKind::Number | JsonKind::String => {}
+        let inherited =
+            position.node.map_or(position.inherited, |node| node.below(position.inherited));
+        let position = PolicyPosition { inherited, ..position };
+        // Items were checked for depth when they were stored.
+        if depth >= DEPTH_MAX || !(position.is_reached() || sum.is_some()) {
+            return;
+        }
+        if value.kind() == JsonKind::Object {
+            self.members(value.members(), hash, position, depth + 1, sum);
+        } else {
+            let node = position.node.and_then(Node::elements_child);
+            let position = PolicyPosition { node, is_named: false, ..position };
+            self.elements(value, hash.elements(self.seed), position, depth + 1, sum);
+        }
+    }
+
+    /// The elements of an array.
+    fn elements(
+        &mut self,
+        array: Raw<'a>,
+        hash: PathHash,
+        position: PolicyPosition<'_>,
+        depth: usize,
+        sum: &mut Option<NestedHash>,
+    ) {
+        if !position.is_reached() && sum.is_none() {
+            return;
+        }
+        for (element, index) in array.elements().zip(0..) {
+            let place = sum.map(|_| Place::element(index));
+            let part = if position.is_reached() {
+                self.value(element, hash, position, depth, place)
+            } else {
+                place.map(|place| place.hash(element))
+            };
+            add(sum, part);
         }
     }
 
@@ -124,18 +161,23 @@ impl<'a> Traversal<'a> {
         hash: PathHash,
         position: PolicyPosition<'_>,
         depth: usize,
+        sum: &mut Option<NestedHash>,
     ) {
         let mut names = PathHash::NONE;
         for (name, member) in members {
+            let place = sum.map(|_| Place::member(&name));
             let node = position.node.and_then(|node| node.property_child(&name));
             let position = PolicyPosition { node, ..position };
-            if position.is_reached() {
-                let hash = hash.property(self.seed, &name);
-                if position.is_indexed() {
-                    names = names.together(hash);
-                }
-                self.value(member, hash, position, depth);
+            if !position.is_reached() {
+                add(sum, place.map(|place| place.hash(member)));
+                continue;
             }
+            let hash = hash.property(self.seed, &name);
+            if position.is_indexed() {
+                names = names.together(hash);
+            }
+            let part = self.value(member, hash, position, depth, place);
+            add(sum, part);
         }
         if position.inherited && position.is_named {
             self.entries.push(hash.members(self.seed), |out| encode_members(names, out));
@@ -143,17 +185,29 @@ impl<'a> Traversal<'a> {
     }
 }
 
-fn undefined_entry(entries: &mut Entries, slot: &Slot, found: Option<Raw<'_>>) {
+/// The hash of an array or object without its parts.
+fn started(value: Raw<'_>, place: Place) -> NestedHash {
+    let is_array = value.kind() == JsonKind::Array;
+    if is_array { NestedHash::array(place) } else { NestedHash::object(place) }
+}
+
+fn add(sum: &mut Option<NestedHash>, part: Option<PlacedHash>) {
+    if let Some((sum, part)) = sum.as_mut().zip(part) {
+        sum.add(part);
+    }
+}
+
+fn undefined_entry(entries: &mut Entries, slot: &Slot, found: Option<&IndexValue<'_>>) {
     if slot.undefined && found.is_none() {
         entries.push(slot.hash, |out| IndexValue::Undefined.encode(0, out));
     }
 }
 
-fn composite_entry(entries: &mut Entries, composite: &Composite, found: &[Option<Raw<'_>>]) {
+fn composite_entry(entries: &mut Entries, composite: &Composite, found: &[Option<IndexValue<'_>>]) {
     entries.push(composite.hash, |out| {
         for (slot, order) in &composite.parts {
-            let value = found.get(*slot).copied().flatten();
-            let value = value.map_or(IndexValue::Undefined, IndexValue::from);
+            let value = found.get(*slot).and_then(Option::as_ref);
+            let value = value.unwrap_or(&IndexValue::Undefined);
             value.encode_part(*order, composite.text_max, out);
         }
     });

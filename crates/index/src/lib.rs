@@ -15,6 +15,7 @@ mod order;
 mod path_hash;
 mod plan;
 mod range;
+mod typed;
 mod value;
 
 pub use absence::{Absence, Members, is_of_members, same_members};
@@ -25,4 +26,5 @@ pub use order::{
 pub use path_hash::PathHash;
 pub use plan::{CompositeIndex, IndexPlan, IndexedPath, Next};
 pub use range::EntryRange;
-pub use value::{DecodeError, Decoded, IndexValue};
+pub use typed::encode_typed;
+pub use value::{DecodeError, Decoded, IndexValue, has_one_entry};

@@ -2,21 +2,18 @@
 //!
 //! A *sort key* is the ORDER BY values of a row as bytes that compare as the rows do, then
 //! the item's ordinal, in the direction of the first value, and the number of the row. It
-//! is written in full, unlike index entries, which truncate strings and know arrays and
-//! objects by type alone. So it means the same whichever index is scanned, or none: that is
-//! what a query resumes from (keyset pagination). An [`EntryOrder`] finds the entries to
-//! resume at.
+//! is written in full, unlike index entries, which truncate strings. So it means the same
+//! whichever index is scanned, or none: that is what a query resumes from (keyset
+//! pagination). An [`EntryOrder`] finds the entries to resume at.
 
 use model::json::{DistinctHash, JsonKind, Number, Value};
 use model::policy::SortOrder;
 use model::varint::{bytes, list, number, put_bytes, put_list, put_number, take};
 
-use crate::value::{ARRAY, CUT, Decoded, IndexValue, OBJECT, STRING, WHOLE, encode_text_open};
+use crate::value::{CUT, Decoded, IndexValue, STRING, WHOLE, encode_text_open};
 
 /// Bytes of an ordinal.
 const ORDINAL_BYTES: usize = 8;
-/// Bytes of a hash after the type of an array or object.
-const HASH_BYTES: usize = 16;
 
 /// One value that a row is sorted by, as far as the client that names it knows it.
 #[derive(Clone, Debug, PartialEq)]
@@ -30,12 +27,8 @@ pub enum SortValue {
 /// Appends a value's part of a sort key: bytes that compare as the language orders values,
 /// arrays among themselves and objects by their hashes. `None` is undefined.
 pub fn encode_order(value: Option<&Value>, descending: bool, out: &mut Vec<u8>) {
-    let start = out.len();
-    value.map_or(IndexValue::Undefined, IndexValue::from).encode(usize::MAX, out);
-    if let Some(value @ (Value::Array(_) | Value::Object(_))) = value {
-        out.extend(DistinctHash::of(value).to_bytes());
-    }
-    turn(out, start, descending);
+    let value = value.map_or(IndexValue::Undefined, IndexValue::from);
+    value.encode_part(direction(descending), usize::MAX, out);
 }
 
 /// As [`encode_order`], for a value that may be known by its hash only.
@@ -44,10 +37,9 @@ pub fn encode_key(key: &SortValue, descending: bool, out: &mut Vec<u8>) {
         SortValue::Undefined => encode_order(None, descending, out),
         SortValue::Value(value) => encode_order(Some(value), descending, out),
         SortValue::Hashed(kind, hash) => {
-            let start = out.len();
-            out.push(if *kind == JsonKind::Array { ARRAY } else { OBJECT });
-            out.extend(hash.to_bytes());
-            turn(out, start, descending);
+            let is_array = *kind == JsonKind::Array;
+            let own = if is_array { IndexValue::Array } else { IndexValue::Object };
+            own(*hash).encode_part(direction(descending), usize::MAX, out);
         }
     }
 }
@@ -203,8 +195,7 @@ impl EntryOrder {
                 Ok(Decoded::Cut(_)) | Err(_) => return Some(false),
             };
             value.encode_part(part, self.text_max, key);
-            let is_told = value.is_whole_in(self.text_max);
-            return (!is_told).then_some(rest.is_empty());
+            return None;
         };
         key.push(STRING);
         encode_text_open(text.get(..self.text_max).unwrap_or(&text), key);
@@ -227,9 +218,6 @@ impl EntryOrder {
             match Decoded::read_part(&mut rest, *part) {
                 Ok(Decoded::Whole(value)) => {
                     value.encode_part(direction(*descends), usize::MAX, &mut sort_key);
-                    if hash_bytes(&value) > 0 {
-                        return EntryEnd { sort_key, past };
-                    }
                 }
                 Ok(Decoded::Cut(text)) => {
                     sort_key.push(STRING);
@@ -283,26 +271,14 @@ impl EntryOrder {
     pub fn cut_of(&self, entry: &[u8]) -> Option<usize> {
         let mut rest = entry.strip_prefix(self.before.as_slice())?;
         self.parts.iter().find_map(|part| match Decoded::read_part(&mut rest, *part).ok()? {
-            Decoded::Whole(value) if hash_bytes(&value) == 0 => None,
-            Decoded::Whole(_) | Decoded::Cut(_) => Some(entry.len() - rest.len()),
+            Decoded::Whole(_) => None,
+            Decoded::Cut(_) => Some(entry.len() - rest.len()),
         })
     }
 }
 
 fn direction(descends: bool) -> SortOrder {
     if descends { SortOrder::Descending } else { SortOrder::Ascending }
-}
-
-/// Bytes of a sort key that follow a value which entries know by its type only.
-fn hash_bytes(value: &IndexValue<'_>) -> usize {
-    match value {
-        IndexValue::Array | IndexValue::Object => HASH_BYTES,
-        IndexValue::Undefined
-        | IndexValue::Null
-        | IndexValue::Bool(_)
-        | IndexValue::Number(_)
-        | IndexValue::String(_) => 0,
-    }
 }
 
 /// Takes a text off a sort key, if that is next, and returns whether it is complete.
@@ -347,10 +323,12 @@ mod tests {
             (&[Ascending], &[("\"abcde\"", true)], false),
             (&[Ascending], &[("\"abcé\"", true)], false),
             (&[Ascending], &[("\"abcé\"", false)], false),
-            (&[Ascending], &[("[1]", false)], false),
+            (&[Ascending], &[("[1]", false)], true),
             (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
             (&[Ascending, Descending], &[("null", false), ("\"abcdef\"", true)], false),
-            (&[Ascending, Ascending], &[("{}", false), ("1", false)], false),
+            (&[Ascending, Ascending], &[("{}", false), ("1", false)], true),
+            (&[Ascending, Descending], &[("{\"a\":1}", true), ("[\"abcdef\"]", false)], true),
+            (&[Ascending, Ascending], &[("{}", false), ("\"abcde\"", false)], false),
         ] {
             let (order, sort_key) = (order(parts), sort_key(keys, 7));
             let descends: Vec<bool> = keys.iter().map(|(_, way)| *way).collect();
@@ -384,7 +362,8 @@ mod tests {
             (&[Ascending, Descending], &[("1e300", true), ("-9007199254740993", true)], false),
             (&[Ascending], &[("\"abcdefgh\"", false)], false),
             (&[Ascending, Descending], &[("true", true), ("\"a\"", false)], true),
-            (&[Ascending, Descending], &[("[1]", true), ("1", false)], false),
+            (&[Ascending, Descending], &[("[1]", true), ("1", false)], true),
+            (&[Ascending], &[("[9007199254740993]", false)], true),
         ] {
             let order = order(parts);
             let values: Vec<Option<Value>> =
@@ -440,7 +419,7 @@ mod tests {
         assert!(sort_key(long("aa"), true) < sort_key(long("b"), true));
         let sort_key = |text: String| sort_key(text, false);
         let [one, other] = ["a", "b"].map(|end| sort_key(long(end)));
-        assert_eq!(one.len(), VALUES_BYTES_MAX + HASH_BYTES);
+        assert_eq!(one.len(), VALUES_BYTES_MAX + size_of::<DistinctHash>());
         assert_ne!(one, other);
         assert_eq!(entry_part_of_values(&one), (&one[..VALUES_BYTES_MAX], false));
         assert!(sort_key("x".repeat(300)) < one && one < sort_key("y".to_owned()));

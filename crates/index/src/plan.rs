@@ -221,7 +221,8 @@ impl IndexPlan {
         Some(CompositeIndex { hash: composite.hash, backwards })
     }
 
-    /// The entries of a composite index whose first values are these.
+    /// The entries of a composite index whose first values are these, if each [has one
+    /// entry](crate::has_one_entry).
     #[must_use]
     pub fn composite_range(&self, index: CompositeIndex, values: &[&Value]) -> EntryRange {
         let mut start = index.hash.to_bytes().to_vec();
@@ -230,7 +231,7 @@ impl IndexPlan {
         if let Some(composite) = composite {
             for ((_, order), value) in composite.parts.iter().zip(values) {
                 let value = IndexValue::from(*value);
-                exact = exact && value.is_whole_in(composite.text_max);
+                exact = exact && value.is_proof_in(composite.text_max);
                 value.encode_part(*order, composite.text_max, &mut start);
             }
         }

@@ -1,7 +1,7 @@
 //! Which entries answer a predicate.
 //!
 //! A range holds every item for which the predicate is true. Where the entries alone cannot
-//! decide (truncated strings, arrays, objects), it holds a few more and says so.
+//! decide (truncated strings, hashed arrays and objects), it holds a few more and says so.
 
 use std::ops::Bound;
 
@@ -37,16 +37,16 @@ impl EntryRange {
 }
 
 impl IndexedPath {
-    /// Items whose value here is `value`.
+    /// Items whose value here is `value`, if that [has one entry](crate::has_one_entry).
     #[must_use]
     pub fn equal(self, value: &Value) -> EntryRange {
         let value = IndexValue::from(value);
         let key = self.key(&value);
-        EntryRange { end: after(&key), start: key, exact: value.is_whole() }
+        EntryRange { end: after(&key), start: key, exact: value.is_proof_in(TEXT_BYTES_MAX) }
     }
 
-    /// Items whose value here is one of `values`: ranges in key order, none of
-    /// them twice.
+    /// Items whose value here is one of `values`, if each has one entry: ranges in key
+    /// order, none of them twice.
     #[must_use]
     pub fn any_of<'a>(self, values: impl IntoIterator<Item = &'a Value>) -> Vec<EntryRange> {
         let mut ranges: Vec<_> = values.into_iter().map(|value| self.equal(value)).collect();
@@ -181,7 +181,7 @@ impl Part<'_> {
     }
 
     fn is_whole(&self, bound: Bound<&Value>) -> bool {
-        at(bound).is_none_or(|value| IndexValue::from(value).is_whole_in(self.text_max))
+        at(bound).is_none_or(|value| IndexValue::from(value).is_proof_in(self.text_max))
     }
 }
 

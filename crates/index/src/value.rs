@@ -2,12 +2,12 @@
 //!
 //! A value's bytes are never a prefix of another's, so that whatever is appended to them
 //! cannot disturb the order. Strings keep their first 128 bytes; a mark says that there was
-//! more.
+//! more. Arrays and objects are known by the hash that orders them.
 
 use std::borrow::Cow;
 use std::fmt;
 
-use model::json::{JsonKind, Number, Raw, Value, write_string};
+use model::json::{DistinctHash, JsonKind, Number, Raw, Value, write_string};
 use model::policy::SortOrder;
 
 /// Bytes of a string that an entry keeps: an index term must stay small beside
@@ -33,7 +33,7 @@ pub(crate) const CUT: u8 = 0xFF;
 
 const SIGN: u64 = 1 << 63;
 
-/// What the index knows of a value: scalars completely, arrays and objects by type.
+/// What the index knows of a value: scalars completely, arrays and objects by their hash.
 #[derive(Clone, Debug, PartialEq)]
 pub enum IndexValue<'a> {
     /// There is no such property.
@@ -42,8 +42,8 @@ pub enum IndexValue<'a> {
     Bool(bool),
     Number(f64),
     String(Cow<'a, str>),
-    Array,
-    Object,
+    Array(DistinctHash),
+    Object(DistinctHash),
 }
 
 /// A value read back from an entry.
@@ -67,19 +67,6 @@ pub enum DecodeError {
     Text,
 }
 
-impl<'a> From<Raw<'a>> for IndexValue<'a> {
-    fn from(raw: Raw<'a>) -> IndexValue<'a> {
-        match raw.kind() {
-            JsonKind::Null => IndexValue::Null,
-            JsonKind::Bool => IndexValue::Bool(raw.as_bool().unwrap_or_default()),
-            JsonKind::Number => IndexValue::Number(raw.as_f64().unwrap_or_default()),
-            JsonKind::String => IndexValue::String(raw.as_str().unwrap_or_default()),
-            JsonKind::Array => IndexValue::Array,
-            JsonKind::Object => IndexValue::Object,
-        }
-    }
-}
-
 impl<'a> From<&'a Value> for IndexValue<'a> {
     fn from(value: &'a Value) -> IndexValue<'a> {
         match value {
@@ -87,8 +74,22 @@ impl<'a> From<&'a Value> for IndexValue<'a> {
             Value::Bool(truth) => IndexValue::Bool(*truth),
             Value::Number(number) => IndexValue::Number(number.as_f64()),
             Value::String(text) => IndexValue::String(Cow::Borrowed(text)),
-            Value::Array(_) => IndexValue::Array,
-            Value::Object(_) => IndexValue::Object,
+            Value::Array(_) => IndexValue::Array(DistinctHash::of(value)),
+            Value::Object(_) => IndexValue::Object(DistinctHash::of(value)),
+        }
+    }
+}
+
+impl<'a> IndexValue<'a> {
+    /// A scalar of an item's text; `None` for an array or object, whose hash is that of its
+    /// parts.
+    pub(crate) fn scalar(raw: Raw<'a>) -> Option<IndexValue<'a>> {
+        match raw.kind() {
+            JsonKind::Null => Some(IndexValue::Null),
+            JsonKind::Bool => Some(IndexValue::Bool(raw.as_bool().unwrap_or_default())),
+            JsonKind::Number => Some(IndexValue::Number(raw.as_f64().unwrap_or_default())),
+            JsonKind::String => Some(IndexValue::String(raw.as_str().unwrap_or_default())),
+            JsonKind::Array | JsonKind::Object => None,
         }
     }
 }
@@ -100,11 +101,8 @@ impl IndexValue<'_> {
         match self {
             IndexValue::Number(number) => out.extend(ordered_bits(*number).to_be_bytes()),
             IndexValue::String(text) => encode_text(text.as_bytes(), text_max, out),
-            IndexValue::Undefined
-            | IndexValue::Null
-            | IndexValue::Bool(_)
-            | IndexValue::Array
-            | IndexValue::Object => {}
+            IndexValue::Array(hash) | IndexValue::Object(hash) => out.extend(hash.to_bytes()),
+            IndexValue::Undefined | IndexValue::Null | IndexValue::Bool(_) => {}
         }
     }
 
@@ -125,26 +123,54 @@ impl IndexValue<'_> {
             IndexValue::Bool(true) => TRUE,
             IndexValue::Number(_) => NUMBER,
             IndexValue::String(_) => STRING,
-            IndexValue::Array => ARRAY,
-            IndexValue::Object => OBJECT,
+            IndexValue::Array(_) => ARRAY,
+            IndexValue::Object(_) => OBJECT,
         }
     }
 
-    /// Whether an entry with this value's bytes certainly has this value.
-    pub(crate) fn is_whole(&self) -> bool {
-        self.is_whole_in(TEXT_BYTES_MAX)
-    }
-
-    /// As `is_whole`, if `text_max` bytes of a text are kept.
-    pub(crate) fn is_whole_in(&self, text_max: usize) -> bool {
+    /// Whether an entry with this value's bytes certainly has this value, if `text_max`
+    /// bytes of a text are kept. A client that wants two arrays with one hash can make them.
+    pub(crate) fn is_proof_in(&self, text_max: usize) -> bool {
         match self {
-            IndexValue::String(text) => text.len() <= text_max,
-            IndexValue::Array | IndexValue::Object => false,
+            IndexValue::Array(_) | IndexValue::Object(_) => false,
             IndexValue::Undefined
             | IndexValue::Null
             | IndexValue::Bool(_)
-            | IndexValue::Number(_) => true,
+            | IndexValue::Number(_)
+            | IndexValue::String(_) => self.is_ordered_in(text_max),
         }
+    }
+
+    /// Whether no two values with these bytes are told apart by the order of the language.
+    pub(crate) fn is_ordered_in(&self, text_max: usize) -> bool {
+        match self {
+            IndexValue::String(text) => text.len() <= text_max,
+            IndexValue::Undefined
+            | IndexValue::Null
+            | IndexValue::Bool(_)
+            | IndexValue::Number(_)
+            | IndexValue::Array(_)
+            | IndexValue::Object(_) => true,
+        }
+    }
+}
+
+/// Whether all values that equal this one have one entry. Integers that have one double are
+/// equal, and so are arrays and objects of them, but these have hashes of their own.
+#[must_use]
+pub fn has_one_entry(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::Number(_) | Value::String(_) => true,
+        Value::Array(_) | Value::Object(_) => !rounds_integers(value),
+    }
+}
+
+fn rounds_integers(value: &Value) -> bool {
+    match value {
+        Value::Null | Value::Bool(_) | Value::String(_) => false,
+        Value::Number(number) => number.beyond_double().is_some(),
+        Value::Array(items) => items.iter().any(rounds_integers),
+        Value::Object(object) => object.iter().any(|(_, member)| rounds_integers(member)),
     }
 }
 
@@ -170,7 +196,7 @@ pub(crate) fn encode_text_open(text: &[u8], out: &mut Vec<u8>) {
     out.extend(text.iter().map(|byte| byte.wrapping_add(1)));
 }
 
-fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
+pub(crate) fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
     match text.get(..text_max) {
         Some(kept) if text.len() > text_max => {
             encode_text_open(kept, out);
@@ -184,7 +210,7 @@ fn encode_text(text: &[u8], text_max: usize, out: &mut Vec<u8>) {
 }
 
 /// Bits that compare, as unsigned numbers, like the doubles they came from.
-fn ordered_bits(number: f64) -> u64 {
+pub(crate) fn ordered_bits(number: f64) -> u64 {
     // -0 equals 0, so they must be one key.
     let bits = if number == 0.0 { 0 } else { number.to_bits() };
     if bits & SIGN == 0 { bits | SIGN } else { !bits }
@@ -210,8 +236,8 @@ impl Decoded {
             TRUE => IndexValue::Bool(true),
             NUMBER => IndexValue::Number(reader.number()?),
             STRING => return reader.text(),
-            ARRAY => IndexValue::Array,
-            OBJECT => IndexValue::Object,
+            ARRAY => IndexValue::Array(DistinctHash::from_bytes(reader.bytes()?)),
+            OBJECT => IndexValue::Object(DistinctHash::from_bytes(reader.bytes()?)),
             tag => return Err(DecodeError::Tag { tag }),
         };
         Ok(Decoded::Whole(whole))
@@ -234,12 +260,16 @@ impl Reader<'_, '_> {
         })
     }
 
-    fn number(&mut self) -> Result<f64, DecodeError> {
-        let mut bytes = [0; 8];
+    fn bytes<const N: usize>(&mut self) -> Result<[u8; N], DecodeError> {
+        let mut bytes = [0; N];
         for slot in &mut bytes {
             *slot = self.byte()?;
         }
-        let number = from_ordered_bits(u64::from_be_bytes(bytes));
+        Ok(bytes)
+    }
+
+    fn number(&mut self) -> Result<f64, DecodeError> {
+        let number = from_ordered_bits(u64::from_be_bytes(self.bytes()?));
         if number.is_finite() { Ok(number) } else { Err(DecodeError::Number) }
     }
 
@@ -272,8 +302,8 @@ impl fmt::Display for IndexValue<'_> {
                 write_string(&mut quoted, text);
                 f.write_str(&quoted)
             }
-            IndexValue::Array => f.write_str("[…]"),
-            IndexValue::Object => f.write_str("{…}"),
+            IndexValue::Array(_) => f.write_str("[…]"),
+            IndexValue::Object(_) => f.write_str("{…}"),
         }
     }
 }

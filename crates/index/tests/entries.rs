@@ -54,6 +54,7 @@ fn the_default_policy_indexes_everything_a_client_wrote() {
             /tags/[] = "y"
             /tags/[] = […]
             /tags/[] = {…}
+            /tags/[] = {…}
             /tags/[]/[] = "x"
             /tags/[]/deep = 1
             names in /
@@ -328,7 +329,7 @@ fn bytes_are_those_of_the_format() {
     });
     expect![[r#"
         04cc1405f39bd649 5062017b00  /id = "a\u0000z"
-        06201bcc213f457b 60  /t = […]
+        06201bcc213f457b 60dabcd9a18904ac53dd67d496a52a8b2c  /t = […]
         33b107898d31a708 403fffffffffffffff  /n = -2
         440ee55f704f643b 31  /t/[] = true
         51a17c38169ef93d 50…7bff  /long = "…z"…

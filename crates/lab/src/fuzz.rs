@@ -36,6 +36,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("session_token", bodies::session_token),
     ("sql_parse", bodies::sql_parse),
     ("sql_run", bodies::sql_run),
+    ("typed_value", bodies::typed_value),
 ];
 
 /// Finds a body by its name.

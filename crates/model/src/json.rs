@@ -20,7 +20,7 @@ use std::borrow::Cow;
 
 use bytes::Bytes;
 
-pub use distinct::{DistinctHash, hash64};
+pub use distinct::{DistinctHash, NestedHash, Place, PlacedHash, hash64};
 pub use number::Number;
 pub use raw::{JsonKind, Raw};
 pub use value::{Object, Value};

@@ -22,4 +22,5 @@ pub mod rid;
 pub mod session;
 pub mod system_properties;
 pub mod throughput;
+pub mod typed;
 pub mod varint;

@@ -19,7 +19,7 @@ use storage::{Direction, KeyRange, ScanLimit, View};
 use crate::command::PartitionError;
 use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Entry, MAINTAINERS, Scope, Version};
-use crate::key::{self, Group, Keys, describe_key};
+use crate::key::{self, Group, Keys, ReservedGroup, describe_key};
 use crate::record::{Head, Item, KeyStatistics};
 
 /// Findings kept in a report; more are only counted.
@@ -286,12 +286,17 @@ impl Check<'_> {
         Ok(expected.iter().any(|(_, entry)| entry.key == *key))
     }
 
-    /// Keys of groups that this version does not know.
+    /// Keys of groups that this version does not know: damage, or those of a later version,
+    /// whose data this one would leave behind when it writes.
     fn gaps(&mut self) -> Result<(), PartitionError> {
         for range in self.keys.outside_groups() {
             let chunk = self.view.scan(&range, Direction::Forward, ScanLimit::default())?;
             for (key, _) in &chunk.rows {
-                self.found(format!("{} belongs to no group", describe_key(key)));
+                let fault = match ReservedGroup::of(key) {
+                    Some(_) => "is of a group for later versions: use a newer Orrery",
+                    None => "belongs to no group",
+                };
+                self.found(format!("{} {fault}", describe_key(key)));
             }
         }
         Ok(())

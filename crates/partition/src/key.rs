@@ -74,6 +74,42 @@ impl Group {
     }
 }
 
+/// Groups that later versions will write, by their tag. This one neither writes nor reads
+/// them; it knows their names, so that `check` can say what is in a store that has them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub(crate) enum ReservedGroup {
+    Deletion = 0x03,
+    Vector = 0x31,
+    FullText = 0x32,
+    History = 0x61,
+}
+
+impl ReservedGroup {
+    pub(crate) const ALL: [ReservedGroup; 4] = [
+        ReservedGroup::Deletion,
+        ReservedGroup::Vector,
+        ReservedGroup::FullText,
+        ReservedGroup::History,
+    ];
+
+    /// The reserved group that a key belongs to.
+    pub(crate) fn of(key: &[u8]) -> Option<ReservedGroup> {
+        let tag = key.get(GROUP_AT)?;
+        ReservedGroup::ALL.into_iter().find(|group| *group as u8 == *tag)
+    }
+
+    /// Its name in messages.
+    pub(crate) fn noun(self) -> &'static str {
+        match self {
+            ReservedGroup::Deletion => "pending deletion by partition key",
+            ReservedGroup::Vector => "vector index",
+            ReservedGroup::FullText => "full-text index",
+            ReservedGroup::History => "history of all versions and deletes",
+        }
+    }
+}
+
 /// Bytes before the group tag.
 const PREFIX_BYTES: usize = 8;
 
@@ -297,7 +333,10 @@ pub fn describe_key(key: &[u8]) -> String {
         let rest = describe_rest(group, rest)?;
         Some(format!("{}/{} {rest}", container.0, bucket.0))
     });
-    words.unwrap_or_else(|| format!("unknown key {}", Upper(key)))
+    words.unwrap_or_else(|| match ReservedGroup::of(key) {
+        Some(group) => format!("key {} ({})", Upper(key), group.noun()),
+        None => format!("unknown key {}", Upper(key)),
+    })
 }
 
 fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
@@ -428,6 +467,18 @@ mod tests {
         let mut longer = keys.head().to_vec();
         longer.push(0);
         assert_eq!(describe_key(&longer), "unknown key 00000001000000020100");
+        let vector = [&longer[..GROUP_AT], &[0x31, 7]].concat();
+        assert_eq!(describe_key(&vector), "key 00000001000000023107 (vector index)");
+    }
+
+    #[test]
+    fn no_two_groups_have_one_tag() {
+        let mut tags: Vec<u8> = Group::ALL.map(|group| group as u8).to_vec();
+        tags.extend(ReservedGroup::ALL.map(|group| group as u8));
+        let count = tags.len();
+        tags.sort_unstable();
+        tags.dedup();
+        assert_eq!(tags.len(), count);
     }
 
     fn terminated_bytes(bytes: &[u8]) -> Vec<u8> {

@@ -266,7 +266,7 @@ fn an_item_in_the_wrong_place_is_named() {
 fn keys_of_no_group_are_named() {
     let bench = Bench::new();
     let (head, _) = bench.first(HEAD, "");
-    for rest in [&[0x00][..], &[HEAD, 7], &[0x03, 1, 2], &[0x11], &[0x61, 0xFF], &[0xFF]] {
+    for rest in [&[0x00][..], &[HEAD, 7], &[0x04, 1, 2], &[0x11], &[0x62, 0xFF], &[0xFF]] {
         let stray = [&head[..PREFIX_BYTES], rest].concat();
         bench.write(&stray, Some(b"?"));
         bench.assert_found("belongs to no group");
@@ -275,6 +275,27 @@ fn keys_of_no_group_are_named() {
     let malformed = [&head[..PREFIX_BYTES], &[ITEM, 1, 0, 7]].concat();
     bench.write(&malformed, Some(b"?"));
     bench.assert_found("is not the key of an item");
+}
+
+/// Data of a later version is no damage, and is not taken for nothing either.
+#[test]
+fn reserved_groups_are_named() {
+    let bench = Bench::new();
+    let (head, _) = bench.first(HEAD, "");
+    for (tag, name) in [
+        (0x03, "pending deletion by partition key"),
+        (0x31, "vector index"),
+        (0x32, "full-text index"),
+        (0x61, "history of all versions and deletes"),
+    ] {
+        for rest in [&[tag][..], &[tag, 0], &[tag, 0xFF, 1]] {
+            let later = [&head[..PREFIX_BYTES], rest].concat();
+            bench.write(&later, Some(b"later"));
+            bench.assert_found(name);
+            bench.assert_found("is of a group for later versions: use a newer Orrery");
+            bench.write(&later, None);
+        }
+    }
 }
 
 /// A report keeps a bounded number of findings, and counts all.

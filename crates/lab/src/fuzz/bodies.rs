@@ -11,12 +11,13 @@ use std::sync::Arc;
 
 use hybrid_row::batch::{BATCH_OPERATION, BATCH_RESULT};
 use hybrid_row::{HybridRow, RecordWriter, Records};
-use index::Decoded;
+use index::{Decoded, encode_typed};
 use model::json::{self, Object, Raw};
 use model::partition_key::{HashVersion, KeyKind, KeyPath, PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ChildRid, ContainerRid, DatabaseRid, ItemRid, OfferRid, PermissionRid, UserRid};
 use model::session::SessionToken;
+use model::typed::Typed;
 use query::{Bound, Features, KeyShape, Parameters, Query, QueryError, RingRange, Run};
 
 /// A container's definition reads the same from what clients see.
@@ -214,4 +215,20 @@ fn survives<T: Debug + Display + PartialEq, E: Debug + PartialEq>(
 ) {
     let written = value.to_string();
     assert_eq!(parse(&written).as_ref(), Ok(value), "written as {written}");
+}
+
+/// A value with a type survives both of its texts, and has the same index entry from either.
+pub fn typed_value(input: &[u8]) {
+    let Some(typed) = json::parse(input).ok().as_ref().and_then(Typed::read) else { return };
+    let entry = |typed: &Typed| {
+        let mut entry = Vec::new();
+        encode_typed(typed, &mut entry);
+        entry
+    };
+    for text in [typed.to_value().to_string(), typed.to_typed_value().to_string()] {
+        let value = json::parse(text.as_bytes()).expect("what we write, we can read");
+        let again = Typed::read(&value).expect("it keeps its type");
+        assert_eq!(format!("{again:?}"), format!("{typed:?}"), "read back from {text}");
+        assert_eq!(entry(&again), entry(&typed), "{text}");
+    }
 }

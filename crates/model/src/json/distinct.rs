@@ -5,8 +5,15 @@
 //! wire contract: clients send it back to say where they stopped. The hash of 64 bits is
 //! what the language's own function returns. Both traverse a value alike and differ in the
 //! width of their words and in their seeds.
+//!
+//! The seed of a value depends on its place in the array or object around it (the name, the
+//! index), and on nothing further out. So one traversal from the inside out gives the hash
+//! of every array and object in a value, at two hashes for each instead of one: as a value
+//! of its own, and in its place ([`NestedHash`]).
 
-use super::{Number, Value};
+use std::sync::LazyLock;
+
+use super::{DEPTH_MAX, JsonKind, Number, Raw, Value};
 use crate::murmur::{hash64_seeded, hash128_seeded};
 
 /// The two halves of a hash, the low one first.
@@ -124,6 +131,12 @@ impl DistinctHash {
         DistinctHash(bytes(Word::hash(input, Halves::SEEDS.string.folded(ROOT))))
     }
 
+    /// The hash whose bytes these are.
+    #[must_use]
+    pub fn from_bytes(bytes: [u8; 16]) -> DistinctHash {
+        DistinctHash(bytes)
+    }
+
     /// The hash whose halves a client names.
     #[must_use]
     pub fn from_halves(low: i64, high: i64) -> DistinctHash {
@@ -157,30 +170,163 @@ fn bytes(halves: Halves) -> [u8; 16] {
     joined(halves).to_le_bytes()
 }
 
+/// Where a value stands, which is a part of its hash.
+#[derive(Clone, Copy, Debug)]
+pub struct Place(Halves);
+
+/// The hash of a value in its place.
+#[derive(Clone, Copy, Debug)]
+pub struct PlacedHash(Halves);
+
+/// The seed for the names of members.
+static NAME_SEED: LazyLock<Halves> =
+    LazyLock::new(|| Halves::SEEDS.string.folded(Halves::SEEDS.name));
+
+impl Place {
+    /// In no array or object.
+    pub const ALONE: Place = Place(ROOT);
+
+    #[must_use]
+    pub fn element(index: u64) -> Place {
+        Place(Halves::SEEDS.index.plus(index))
+    }
+
+    #[must_use]
+    pub fn member(name: &str) -> Place {
+        Place(Word::hash(name.as_bytes(), *NAME_SEED))
+    }
+
+    /// The hash of a value in this place.
+    #[must_use]
+    pub fn hash(self, value: Raw<'_>) -> PlacedHash {
+        PlacedHash(hashed_text(value, self.0, DEPTH_MAX))
+    }
+}
+
+/// An array or object whose parts are hashed one after the other: as a value of its own and
+/// in its place at once, so that no part is hashed for both.
+#[derive(Clone, Copy, Debug)]
+pub struct NestedHash {
+    alone: Sum<Halves>,
+    placed: Sum<Halves>,
+}
+
+impl NestedHash {
+    #[must_use]
+    pub fn array(place: Place) -> NestedHash {
+        NestedHash { alone: Sum::array(ROOT), placed: Sum::array(place.0) }
+    }
+
+    #[must_use]
+    pub fn object(place: Place) -> NestedHash {
+        NestedHash { alone: Sum::object(ROOT), placed: Sum::object(place.0) }
+    }
+
+    /// Adds the next element, or a member.
+    pub fn add(&mut self, part: PlacedHash) {
+        self.alone.add(part.0);
+        self.placed.add(part.0);
+    }
+
+    /// The hash as a value of its own, and in its place.
+    #[must_use]
+    pub fn finish(self) -> (DistinctHash, PlacedHash) {
+        (DistinctHash(bytes(self.alone.finish())), PlacedHash(self.placed.finish()))
+    }
+}
+
+/// The hash of an array or object up to some of its parts.
+#[derive(Clone, Copy, Debug)]
+enum Sum<W> {
+    Array(W),
+    Object { start: W, members: W },
+}
+
+impl<W: Word> Sum<W> {
+    fn array(seed: W) -> Sum<W> {
+        Sum::Array(W::SEEDS.array.folded(seed))
+    }
+
+    fn object(seed: W) -> Sum<W> {
+        Sum::Object { start: W::SEEDS.object.folded(seed), members: W::ZERO }
+    }
+
+    fn add(&mut self, part: W) {
+        match self {
+            Sum::Array(sum) => *sum = part.folded(*sum),
+            Sum::Object { members, .. } => *members = members.xor(part),
+        }
+    }
+
+    fn finish(self) -> W {
+        match self {
+            Sum::Object { start, members } if members != W::ZERO => members.folded(start),
+            Sum::Array(sum) | Sum::Object { start: sum, .. } => sum,
+        }
+    }
+}
+
 fn hashed<W: Word>(value: &Value, seed: W) -> W {
     let own = W::SEEDS;
     match value {
         Value::Null => own.null.folded(seed),
-        Value::Bool(false) => own.no.folded(seed),
-        Value::Bool(true) => own.yes.folded(seed),
-        Value::Number(number) => W::hash(&number_bytes(number), own.number.folded(seed)),
-        Value::String(text) => W::hash(text.as_bytes(), own.string.folded(seed)),
+        Value::Bool(truth) => hashed_truth(*truth, seed),
+        Value::Number(number) => hashed_number(number, seed),
+        Value::String(text) => hashed_string(text, seed),
         Value::Array(items) => {
-            let start = own.array.folded(seed);
-            items
-                .iter()
-                .zip(0_u64..)
-                .fold(start, |sum, (item, index)| hashed(item, own.index.plus(index)).folded(sum))
+            let mut sum = Sum::array(seed);
+            for (item, index) in items.iter().zip(0_u64..) {
+                sum.add(hashed(item, own.index.plus(index)));
+            }
+            sum.finish()
         }
         Value::Object(object) => {
-            let start = own.object.folded(seed);
+            let mut sum = Sum::object(seed);
             let name_seed = own.string.folded(own.name);
-            let members = object.iter().fold(W::ZERO, |sum, (name, member)| {
-                sum.xor(hashed(member, W::hash(name.as_bytes(), name_seed)))
-            });
-            if members == W::ZERO { start } else { members.folded(start) }
+            for (name, member) in object.iter() {
+                sum.add(hashed(member, W::hash(name.as_bytes(), name_seed)));
+            }
+            sum.finish()
         }
     }
+}
+
+/// The same of a text. What is nested deeper than documents may be counts as null.
+fn hashed_text(value: Raw<'_>, seed: Halves, depth: usize) -> Halves {
+    let null = || Halves::SEEDS.null.folded(seed);
+    let Some(below) = depth.checked_sub(1) else { return null() };
+    match value.kind() {
+        JsonKind::Null => null(),
+        JsonKind::Bool => hashed_truth(value.as_bool().unwrap_or_default(), seed),
+        JsonKind::Number => value.as_number().map_or_else(null, |own| hashed_number(&own, seed)),
+        JsonKind::String => hashed_string(&value.as_str().unwrap_or_default(), seed),
+        JsonKind::Array => {
+            let mut sum = Sum::array(seed);
+            for (element, index) in value.elements().zip(0_u64..) {
+                sum.add(hashed_text(element, Place::element(index).0, below));
+            }
+            sum.finish()
+        }
+        JsonKind::Object => {
+            let mut sum = Sum::object(seed);
+            for (name, member) in value.members() {
+                sum.add(hashed_text(member, Place::member(&name).0, below));
+            }
+            sum.finish()
+        }
+    }
+}
+
+fn hashed_truth<W: Word>(truth: bool, seed: W) -> W {
+    if truth { W::SEEDS.yes.folded(seed) } else { W::SEEDS.no.folded(seed) }
+}
+
+fn hashed_number<W: Word>(number: &Number, seed: W) -> W {
+    W::hash(&number_bytes(number), W::SEEDS.number.folded(seed))
+}
+
+fn hashed_string<W: Word>(text: &str, seed: W) -> W {
+    W::hash(text.as_bytes(), W::SEEDS.string.folded(seed))
 }
 
 fn split(number: u128) -> Halves {
@@ -266,6 +412,28 @@ mod tests {
         ] {
             let value = crate::json::parse(value.as_bytes()).unwrap();
             assert_eq!(hash64(&value, seed), hash, "{value} from {seed}");
+        }
+    }
+
+    /// Parts that are hashed as they come give what the value gives.
+    #[test]
+    fn parts_add_up() {
+        for text in ["[]", "{}", r#"[1,[2,{"a":null}],"x"]"#, r#"{"a":[true],"b":{"a":-1.5}}"#] {
+            let value = crate::json::parse(text.as_bytes()).unwrap();
+            let raw = crate::json::parse_raw(text.as_bytes()).unwrap();
+            assert_eq!(bytes(Place::ALONE.hash(raw).0), DistinctHash::of(&value).to_bytes());
+            let place = Place::member("p");
+            let is_array = raw.kind() == JsonKind::Array;
+            let mut sum =
+                if is_array { NestedHash::array(place) } else { NestedHash::object(place) };
+            for (element, index) in raw.elements().zip(0..) {
+                sum.add(Place::element(index).hash(element));
+            }
+            for (name, member) in raw.members() {
+                sum.add(Place::member(&name).hash(member));
+            }
+            let (alone, placed) = sum.finish();
+            assert_eq!((alone, placed.0), (DistinctHash::of(&value), place.hash(raw).0), "{text}");
         }
     }
 

@@ -108,9 +108,10 @@ pub(super) fn described(order: &[(Vec<&str>, bool)]) -> Arc<str> {
     paths.join(", ").into()
 }
 
-/// The value that predicates give to a path.
+/// The value that predicates give to a path, if entries begin with it.
 pub(super) fn value_at<'r>(parts: &'r [Predicate], names: &[&str]) -> Option<&'r Value> {
     comparisons_at(parts, names)
+        .filter(|(_, value)| index::has_one_entry(value))
         .find_map(|(comparison, value)| (comparison == Comparison::Equal).then_some(value))
 }
 

@@ -556,6 +556,16 @@ impl Planner<'_> {
         let of: Arc<str> = place.in_policy().into();
         let leaf = |range: EntryRange| IndexRange { of: Arc::clone(&of), range };
         match predicate {
+            // Equal arrays and objects are entries with one hash, unless such integers are in
+            // them of which several have one double.
+            Predicate::Compare { comparison: Comparison::Equal, value, .. }
+                if !index::has_one_entry(value) =>
+            {
+                let is_array = value.as_array().is_some();
+                let kind = if is_array { JsonKind::Array } else { JsonKind::Object };
+                Some(OrdinalSet::Within(leaf(EntryRange { exact: false, ..path.of_type(kind) })))
+            }
+            Predicate::OneOf { values, .. } if !values.iter().all(index::has_one_entry) => None,
             Predicate::Compare { comparison, value, .. } => {
                 let range = match comparison {
                     Comparison::Equal => return Some(OrdinalSet::Equal(leaf(path.equal(value)))),

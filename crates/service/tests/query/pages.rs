@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use lab::queries::{Ask, Dice, Lab, PAGE_ALL, definition};
-use model::json::Value;
+use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
 use service::{
     Approach, Cursor, QueryReport, RangeInfo, ResumeFilter, Scope, ServiceError, SortValue,
@@ -404,7 +404,8 @@ fn groups_in_order_go_on_with_another_filter() {
     }
 }
 
-/// However far down its order a client resumes a query, and among however many ties.
+/// However far down its order a client resumes a query, among however many ties, and among
+/// arrays and objects as among numbers.
 #[test]
 fn a_query_that_is_taken_up_again_seeks_its_place() {
     const ITEMS: i64 = 1_000;
@@ -414,8 +415,15 @@ fn a_query_that_is_taken_up_again_seeks_its_place() {
         "indexingPolicy":{"compositeIndexes":[[{"path":"/t"},{"path":"/n"}]]}}"#;
     lab.create_container(&definition(container)).unwrap();
     for n in 0..ITEMS {
-        lab.put(&format!(r#"{{"id":"{n}","pk":"{}","n":{n},"t":1}}"#, n % 3)).unwrap();
+        let nested = format!(r#""v":[{n}],"o":{{"n":{n}}}"#);
+        lab.put(&format!(r#"{{"id":"{n}","pk":"{}","n":{n},"t":1,{nested}}}"#, n % 3)).unwrap();
     }
+    let hashed = |kind: JsonKind, text: &str| {
+        let value = model::json::parse(text.as_bytes()).unwrap();
+        vec![SortValue::Hashed(kind, DistinctHash::of(&value))]
+    };
+    let (array, object) =
+        (hashed(JsonKind::Array, "[980]"), hashed(JsonKind::Object, r#"{"n":980}"#));
     let rid = Ask::new("SELECT VALUE c._rid FROM c WHERE c.n = 980");
     let rid = lab.page(&rid, Approach::Index, None, 1).unwrap().rows.remove(0);
     let item = Some(ItemRid::parse(rid.as_str().unwrap()).unwrap().ordinal());
@@ -427,6 +435,9 @@ fn a_query_that_is_taken_up_again_seeks_its_place() {
         ("c.t DESC", vec![one.clone()], item),
         ("c.t, c.n", vec![one.clone(), far.clone()], item),
         ("c.t DESC, c.n DESC", vec![one, far], None),
+        ("c.v", array.clone(), None),
+        ("c.v DESC", array, None),
+        ("c.o", object, None),
     ] {
         let resume = Some(ResumeFilter { keys, item, exclude: false });
         let ask = Ask { resume, ..Ask::new(format!("SELECT VALUE c.n FROM c ORDER BY {order}")) };

@@ -33,7 +33,7 @@ macro_rules! scripts {
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/query_scripts");
 
 scripts! {
-    aggregates composites computed filters groups keys long order pages policies time
+    aggregates composites computed filters groups keys long nested order pages policies time
     wide_integers
 }
 
