@@ -48,7 +48,10 @@ fn what_clients_were_shown_is_in_the_folder() {
     world.write_everything(0);
     world.put("dropped", &serde_json::json!(["1"]), &serde_json::json!({ "id": "1" }));
     world.drop_container("dropped");
-    world.split("people", "0");
+    // Three times between buckets; the fourth has to divide one.
+    for range in ["0", "1", "3", "5"] {
+        world.split("people", range);
+    }
     let shown = world.shown();
     assert!(shown["people"].len() > world::PEOPLE / 3 && !shown.contains_key("dropped"));
 
@@ -58,7 +61,7 @@ fn what_clients_were_shown_is_in_the_folder() {
     assert_eq!((folder.store.in_tables, levels(&folder).len()), (0, 0));
     assert!(folder.store.in_journal > 200 && folder.store.watermark.synced);
     let people = &folder.contents.containers[&("d".to_owned(), "people".to_owned())];
-    assert_eq!((people.buckets, people.ranges), (8, 2));
+    assert_eq!((people.buckets, people.ranges), (9, 5));
 
     // Stopped: all of it is in tables.
     world.resume();
@@ -67,6 +70,7 @@ fn what_clients_were_shown_is_in_the_folder() {
     let folder = read(&world.data, &shown);
     assert_eq!((folder.store.in_journal, levels(&folder)), (0, BTreeSet::from([0])));
     assert_eq!(folder.store.watermark.commit, folder.store.in_tables);
+    assert_eq!(reader::backup::read(&world.back_up()).unwrap(), folder.store.rows);
 
     // Compacted: below, with two levels of index blocks.
     world.compact();
@@ -97,6 +101,7 @@ fn what_clients_were_shown_is_in_the_folder() {
     let flushed = folder.store.runs.iter().flatten().filter(|table| table.level == 0);
     assert!(flushed.map(|table| table.properties.tombstones).sum::<u64>() > 0);
     assert!(folder.store.in_journal > 200, "{} commits", folder.store.in_journal);
+    assert!(folder.contents.entries > 10_000, "{} index entries", folder.contents.entries);
     println!(
         "{} runs, {} commits in {:?} of the journal, {} index entries",
         folder.store.runs.len(),

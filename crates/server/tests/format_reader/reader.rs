@@ -5,6 +5,7 @@
 //! It reads all of a folder into memory and believes nothing: what is said twice is
 //! compared.
 
+pub(crate) mod backup;
 pub(crate) mod bytes;
 pub(crate) mod catalogue;
 mod check;

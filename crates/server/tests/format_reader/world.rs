@@ -76,6 +76,15 @@ impl World {
         assert!(done.status.success(), "{}", text(&done.stderr));
     }
 
+    /// Backs up the folder of a server that does not run.
+    pub(crate) fn back_up(&self) -> PathBuf {
+        let (data, backup) = (self.data.display().to_string(), self.folder.path().join("backup"));
+        let done =
+            run(command(self.folder.path()).arg("backup").arg(&backup).args(["--data", &data]));
+        assert!(done.status.success(), "{}", text(&done.stderr));
+        backup
+    }
+
     pub(crate) fn store(&self) -> PathBuf {
         self.data.join("store")
     }
@@ -172,6 +181,7 @@ impl World {
         self.write_people(round);
         self.write_visits(round);
         self.write_old(round);
+        self.write_keyless(round);
         self.write_accounts(round);
     }
 
@@ -215,6 +225,17 @@ impl World {
         }
     }
 
+    /// In containers whose items have no key, or need none.
+    fn write_keyless(&mut self, round: usize) {
+        for number in 0..3 {
+            let id = format!("keyless-{round}-{number}");
+            self.put("keyless", &json!([]), &json!({ "id": id, "number": number }));
+            self.put("system", &json!([{}]), &json!({ "id": id }));
+            let item = json!({ "id": id, "_partitionKey": id });
+            self.put("system", &json!([id]), &item);
+        }
+    }
+
     fn write_old(&mut self, round: usize) {
         let long = "ä".repeat(120);
         let keys = [json!("short"), json!(long), json!(-2.5), json!(0), json!(1e300), json!(true)];
@@ -229,7 +250,10 @@ impl World {
             let mail = format!("{number}@{round}");
             let item = json!({
                 "id": mail, "bank": "b", "mail": mail, "ttl": 100_000 + number,
-                "holder": { "name": format!("h {number} {round}"), "score": number as f64 / 8.0 },
+                "holder": {
+                    "name": format!("h \"{number}\" \u{7} {round}"), "score": number as f64 / 8.0,
+                    "odd": [1e21, -2.5e-9, 9_007_199_254_740_993_i64, -0.0, 1e18, true, null],
+                },
             });
             self.put("accounts", &json!(["b"]), &item);
         }
@@ -299,7 +323,12 @@ fn definitions() -> Vec<Value> {
     accounts["defaultTtl"] = json!(1_000_000);
     accounts["uniqueKeyPolicy"] =
         json!({ "uniqueKeys": [{ "paths": ["/mail"] }, { "paths": ["/holder", "/missing"] }] });
+    let keyless = json!({ "id": "keyless" });
+    let mut system = container("system", hash("/_partitionKey"));
+    system["partitionKey"]["systemKey"] = json!(true);
     vec![
+        keyless,
+        system,
         people,
         visits,
         old,

@@ -113,11 +113,39 @@ fn unique_values(container: &Container, item: &Item) -> Result<Vec<UniqueValue>>
         let mut hasher = Sha256::new();
         for path in key["paths"].as_array().into_iter().flatten() {
             let path = names(path.as_str().unwrap_or_default())?;
-            // Members are sorted by name when they are read.
-            hasher.update(value_at(&body, &path).unwrap_or(&Value::Null).to_string());
+            hasher.update(unique_text(value_at(&body, &path).unwrap_or(&Value::Null)));
             hasher.update([0]);
         }
         Ok(((item.position.clone(), number, hasher.finalize().into()), item.ordinal))
     });
     values.collect()
+}
+
+/// From here on doubles are no 64-bit integers.
+const INTEGERS_END: f64 = 9_223_372_036_854_775_808.0;
+
+/// A value as unique constraints hash it.
+fn unique_text(value: &Value) -> String {
+    match value {
+        Value::Number(number) => {
+            let double = number.as_f64().unwrap_or(f64::NAN);
+            let is_integer =
+                double.fract() == 0.0 && (-INTEGERS_END..INTEGERS_END).contains(&double);
+            let is_plain = is_integer || (1e-7..INTEGERS_END).contains(&double.abs());
+            // Adding 0.0 turns -0.0 into 0.0.
+            if is_plain { format!("{}", double + 0.0) } else { format!("{double:e}") }
+        }
+        Value::Array(elements) => {
+            let elements: Vec<String> = elements.iter().map(unique_text).collect();
+            format!("[{}]", elements.join(","))
+        }
+        Value::Object(members) => {
+            let members: BTreeMap<&String, &Value> = members.iter().collect();
+            let member = |(name, value)| {
+                format!("{}:{}", Value::String(String::clone(name)), unique_text(value))
+            };
+            format!("{{{}}}", members.into_iter().map(member).collect::<Vec<String>>().join(","))
+        }
+        Value::Null | Value::Bool(_) | Value::String(_) => value.to_string(),
+    }
 }

@@ -10,10 +10,13 @@ use super::bytes::{Damage, Result, damage};
 pub(crate) struct KeyDefinition {
     paths: Vec<Vec<String>>,
     scheme: Scheme,
+    /// Items may have no value.
+    system_key: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
+    Keyless,
     Version1,
     Version2,
     MultiHash,
@@ -33,22 +36,31 @@ impl KeyDefinition {
         let key = &definition["partitionKey"];
         let paths = key["paths"].as_array().into_iter().flatten();
         let paths = paths.map(|path| names(path.as_str().unwrap_or_default()));
+        let paths = paths.collect::<Result<Vec<Vec<String>>>>()?;
+        let system_key = key["systemKey"] == true;
         let scheme = match (key["kind"].as_str(), key["version"].as_u64()) {
+            (Some("Hash"), Some(1) | None) if system_key && paths == [["_partitionKey"]] => {
+                Scheme::Keyless
+            }
             (Some("MultiHash"), _) => Scheme::MultiHash,
             (Some("Hash"), Some(2)) => Scheme::Version2,
             (Some("Hash"), Some(1) | None) => Scheme::Version1,
             other => return damage(format!("a key of the kind {other:?}")),
         };
-        Ok(KeyDefinition { paths: paths.collect::<Result<Vec<Vec<String>>>>()?, scheme })
+        Ok(KeyDefinition { paths, scheme, system_key })
     }
 
     /// EPK and position of an item.
     pub(crate) fn place(&self, item: &Value) -> (Vec<u8>, Vec<u8>) {
         let components: Vec<Component<'_>> =
             self.paths.iter().map(|path| Component::at(item, path)).collect();
+        let has_value = components.iter().any(|one| !matches!(one, Component::Undefined));
+        if self.scheme == Scheme::Keyless || self.system_key && !has_value {
+            return (Vec::new(), Vec::new());
+        }
         let all: Vec<u8> = components.iter().flat_map(|one| one.input(0xFF)).collect();
         let epk = match self.scheme {
-            Scheme::Version1 => {
+            Scheme::Version1 | Scheme::Keyless => {
                 let epk = version_1(&components);
                 return (epk.clone(), epk);
             }

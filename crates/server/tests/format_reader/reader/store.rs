@@ -88,7 +88,7 @@ impl Format {
 }
 
 /// The last four bytes are the CRC-32 of those before.
-fn check_crc(bytes: &[u8], what: &str) -> Result<()> {
+pub(crate) fn check_crc(bytes: &[u8], what: &str) -> Result<()> {
     let split = bytes.split_last_chunk::<4>();
     let is_right =
         split.is_some_and(|(checked, crc)| crc32fast::hash(checked) == u32::from_le_bytes(*crc));
