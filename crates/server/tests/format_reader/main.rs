@@ -1,6 +1,9 @@
 //! `docs/formats/` describes every byte: a reader that was written from these pages alone
 //! (`reader.rs`) reads the folders that the built server leaves, finds in them what clients
 //! were shown, and notices every byte that is not as it was written.
+//!
+//! Servers are stopped by signals, hence on Unix only.
+#![cfg(unix)]
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
