@@ -56,6 +56,19 @@ fn a_closed_store_opens_with_everything_in_it() {
     assert_eq!(read(store.as_ref(), "b"), None);
 }
 
+/// Many ways to copy a folder leave out empty ones.
+#[test]
+fn a_copy_without_the_empty_folder_of_the_journal_opens_and_is_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let store = create(&folder);
+    write(store.as_ref(), "a", "1");
+    store.close().unwrap();
+    std::fs::remove_dir(folder.path().join("journal")).unwrap();
+    let store = open(folder.path()).unwrap();
+    write(store.as_ref(), "b", "2");
+    assert_eq!(read(store.as_ref(), "a").as_deref(), Some("1"));
+}
+
 #[test]
 fn a_dropped_store_opens_with_everything_in_it() {
     let folder = tempfile::tempdir().unwrap();

@@ -69,14 +69,25 @@ fn change_format(store: &Path, change: impl FnOnce(&mut Vec<u8>)) {
 
 #[test]
 fn unknown_versions_are_refused() {
-    // `ORRERYDB`, layout, length of the engine's name, `fjall`, its two versions, contents.
+    // `ORRERYDB`, layout, length of the engine's name, `lsm-tree`, versions of journal, tree and
+    // contents.
     type Change = fn(&mut Vec<u8>);
-    let changes: [(Change, &str); 5] = [
-        (|bytes| bytes[8] = 3, "folder layout 3, and this build reads 2"),
-        (|bytes| bytes[14] = b'F', "engine Fjall 3 with trees 3, and this build reads fjall 3"),
-        (|bytes| bytes[19] = 4, "engine fjall 4 with trees 3, and this build reads fjall 3"),
-        (|bytes| bytes[23] = 4, "engine fjall 3 with trees 4, and this build reads fjall 3"),
-        (|bytes| bytes[27] = 3, "contents version 3, and this build reads 2"),
+    let changes: [(Change, &str); 6] = [
+        (|bytes| bytes[8] = 4, "folder layout 4, and this build reads 3"),
+        (|bytes| bytes[8] = 2, "folder layout 2, and this build reads 3"),
+        (
+            |bytes| bytes[14] = b'L',
+            "engine Lsm-tree 3 with journals 1, and this build reads lsm-tree 3",
+        ),
+        (
+            |bytes| bytes[22] = 2,
+            "engine lsm-tree 3 with journals 2, and this build reads lsm-tree 3",
+        ),
+        (
+            |bytes| bytes[26] = 4,
+            "engine lsm-tree 4 with journals 1, and this build reads lsm-tree 3",
+        ),
+        (|bytes| bytes[30] = 3, "contents version 3, and this build reads 2"),
     ];
     for (change, words) in changes {
         let folder = unpack(Fixture::V2);

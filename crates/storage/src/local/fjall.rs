@@ -1,4 +1,4 @@
-//! Journals of folders whose engine was fjall, layouts 1 and 2.
+//! Journals of folders whose engine was fjall: layout 1.
 //!
 //! The tree below them is the one that we use ourselves; only the journals differ. Each
 //! batch has the commit record, whose number makes a missing one visible.

@@ -4,9 +4,9 @@
 //! files; and that of the contents, a number that only the caller of the store understands.
 //! Opening a store compares all three before anything in the folder is touched.
 //!
-//! Folders of fjall also name files that must never change: fjall deleted the data of every
-//! keyspace that its catalogue did not have, so the catalogue is compared with what
-//! creation left.
+//! Folders of the first layout also name files that must never change: their engine deleted
+//! the data of every keyspace that its catalogue did not have, so the catalogue is compared
+//! with what creation left.
 
 use std::fmt;
 use std::path::Path;
@@ -24,10 +24,8 @@ const MAGIC: &[u8; 8] = b"ORRERYDB";
 /// The layout of the folder that this build writes.
 const LAYOUT: u32 = 3;
 
-/// The one before, with fjall's files.
-const LAYOUT_FJALL: u32 = 2;
-
-/// The first one. It named neither engine nor contents; there was one of each.
+/// The first one, with fjall's files. It named neither engine nor contents; there was one of
+/// each.
 const LAYOUT_FIRST: u32 = 1;
 const CONTENTS_FIRST: ContentsVersion = ContentsVersion(1);
 
@@ -41,6 +39,7 @@ pub(super) struct Format {
     engine: Engine,
     contents: ContentsVersion,
     created_by: String,
+    /// In the first layout.
     fixed: Vec<FixedFile>,
 }
 
@@ -176,11 +175,8 @@ impl Format {
             bytes.extend_from_slice(&self.contents.0.to_le_bytes());
         }
         put_text(&mut bytes, &self.created_by);
-        bytes.extend_from_slice(&small(self.fixed.len()).to_le_bytes());
-        for file in &self.fixed {
-            put_text(&mut bytes, &file.name);
-            bytes.extend_from_slice(&file.size.to_le_bytes());
-            bytes.extend_from_slice(&file.crc.to_le_bytes());
+        if self.layout == LAYOUT_FIRST {
+            put_fixed(&mut bytes, &self.fixed);
         }
         bytes.extend_from_slice(&crc32fast::hash(&bytes).to_le_bytes());
         bytes
@@ -197,12 +193,12 @@ impl Format {
         let (body, crc) = bytes.split_last_chunk::<4>().ok_or_else(damaged)?;
         let intact = crc32fast::hash(body) == u32::from_le_bytes(*crc);
         match (layout, intact) {
-            (LAYOUT | LAYOUT_FJALL | LAYOUT_FIRST, true) => {
+            (LAYOUT | LAYOUT_FIRST, true) => {
                 Format::decode_body(layout, reader).ok_or_else(damaged)
             }
             // A flipped bit in the version must not pass for another version,
             // but a later format may keep its checksum elsewhere.
-            (found, _) if found > LAYOUT && found <= LAYOUT + FUTURE_LAYOUTS => {
+            (found, intact) if (intact || found > LAYOUT) && found <= LAYOUT + FUTURE_LAYOUTS => {
                 let mismatch = VersionMismatch::new("folder layout", found, LAYOUT);
                 Err(StorageError::UnknownVersion { path: folder.to_owned(), mismatch })
             }
@@ -216,7 +212,7 @@ impl Format {
             _ => (Engine::decode(&mut reader)?, ContentsVersion(reader.u32()?)),
         };
         let created_by = reader.text()?.to_owned();
-        let count = reader.u16()?;
+        let count = if layout == LAYOUT_FIRST { reader.u16()? } else { 0 };
         let fixed = (0..count).map(|_| FixedFile::decode(&mut reader)).collect::<Option<_>>()?;
         let is_all = reader.remaining() == size_of::<u32>();
         is_all.then_some(Format { layout, engine, contents, created_by, fixed })
@@ -243,6 +239,15 @@ impl FixedFile {
     }
 }
 
+fn put_fixed(bytes: &mut Vec<u8>, fixed: &[FixedFile]) {
+    bytes.extend_from_slice(&small(fixed.len()).to_le_bytes());
+    for file in fixed {
+        put_text(bytes, &file.name);
+        bytes.extend_from_slice(&file.size.to_le_bytes());
+        bytes.extend_from_slice(&file.crc.to_le_bytes());
+    }
+}
+
 fn put_text(bytes: &mut Vec<u8>, text: &str) {
     bytes.extend_from_slice(&small(text.len()).to_le_bytes());
     bytes.extend_from_slice(text.as_bytes());
@@ -260,15 +265,11 @@ mod tests {
 
     const CONTENTS: ContentsVersion = ContentsVersion(5);
 
-    fn sample() -> Format {
+    fn first() -> Format {
         let file = |name: &str, crc| FixedFile { name: name.to_owned(), size: 7, crc };
         let fixed = vec![file("version", 1), file("keyspaces/0/current", 2)];
-        let (layout, created_by) = (LAYOUT_FJALL, "0.1.0".to_owned());
-        Format { layout, engine: Engine::of(layout), contents: CONTENTS, created_by, fixed }
-    }
-
-    fn first() -> Format {
-        Format { layout: LAYOUT_FIRST, contents: CONTENTS_FIRST, ..sample() }
+        let (layout, created_by) = (LAYOUT_FIRST, "0.1.0".to_owned());
+        Format { layout, engine: Engine::of(layout), contents: CONTENTS_FIRST, created_by, fixed }
     }
 
     fn decode(bytes: &[u8]) -> Result<Format, StorageError> {
@@ -277,14 +278,14 @@ mod tests {
 
     #[test]
     fn what_is_encoded_decodes() {
-        for format in [Format::new(CONTENTS), sample(), first()] {
+        for format in [Format::new(CONTENTS), first()] {
             assert_eq!(decode(&format.encode()).unwrap(), format);
         }
     }
 
     #[test]
     fn every_damaged_byte_is_noticed() {
-        for good in [Format::new(CONTENTS), sample(), first()].map(|format| format.encode()) {
+        for good in [Format::new(CONTENTS), first()].map(|format| format.encode()) {
             for (position, bit) in (0..good.len()).flat_map(|at| (0..8).map(move |bit| (at, bit))) {
                 let mut bad = good.clone();
                 bad[position] ^= 1 << bit;
@@ -312,12 +313,13 @@ mod tests {
         assert!(text.contains("contents version 5, and this build reads 4"), "{text}");
         let older = refused(&ours(), 6);
         assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
-        // Old layouts are read, if their contents are asked for, and never written.
-        for old in [sample(), first()] {
-            old.check_readable(Path::new("x"), old.contents).unwrap();
-            let older = refused(&old, old.contents.0);
-            assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
-        }
+        // The first layout is read, if its contents are asked for, and never written.
+        first().check_readable(Path::new("x"), CONTENTS_FIRST).unwrap();
+        let older = refused(&first(), CONTENTS_FIRST.0);
+        assert!(matches!(older, StorageError::Outdated { .. }), "{older}");
+        // No build that was released has written the second one.
+        let second = decode(&Format { layout: 2, ..ours() }.encode()).unwrap_err();
+        assert!(matches!(second, StorageError::UnknownVersion { .. }), "{second}");
         let engine = Engine { name: "rocks".to_owned(), ..Engine::ours() };
         let foreign = refused(&Format { engine, ..ours() }, CONTENTS.0);
         assert!(matches!(foreign, StorageError::UnknownVersion { .. }), "{foreign}");

@@ -113,7 +113,11 @@ impl History {
                 None => segment.sync()?,
             }
         }
-        files::sync_folder(&self.folder.join(journal::FOLDER))
+        // An empty folder may not have come along with a copy.
+        let journal = self.folder.join(journal::FOLDER);
+        std::fs::create_dir_all(&journal)
+            .map_err(|source| files::during("create", &journal, source))?;
+        files::sync_folder(&journal)
     }
 
     /// The parts of the journal that the tables do not have, in order.

@@ -1,7 +1,7 @@
 //! Where a store's files are, by the layout of its folder.
 //!
-//! Folders of the layouts before this one have fjall's files. They can be read, so that
-//! their contents can be carried over, and are never written.
+//! Folders of the first layout have fjall's files. They can be read, so that their contents
+//! can be carried over, and are never written.
 
 use std::path::Path;
 
@@ -14,7 +14,7 @@ use crate::committer::MergedBatch;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Layout {
     Ours,
-    /// Layouts 1 and 2.
+    /// Layout 1.
     Fjall,
 }
 
