@@ -10,16 +10,20 @@
 #[path = "../serve/client.rs"]
 mod client;
 mod damage;
+#[allow(dead_code, reason = "the tests of `upgrade` use more of it")]
+#[path = "../upgrade/fixture.rs"]
+mod fixture;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../serve/program.rs"]
 mod program;
 mod reader;
 mod world;
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::path::Path;
 
 use reader::Folder;
+use serde_json::Value;
 use world::{Shown, World};
 
 /// Reads the folder, which must hold what clients were shown.
@@ -117,6 +121,43 @@ fn what_clients_were_shown_is_in_the_folder() {
         std::fs::metadata(segment).unwrap().len() > *end as u64
     };
     assert!(folder.store.segment_ends.iter().any(is_reused), "no segment was written over");
+}
+
+/// A folder that another build has written holds what that build showed.
+#[test]
+fn a_folder_of_the_past_is_read() {
+    let folder = fixture::unpack(fixture::Fixture::V2);
+    let contents = reader::read(&folder.path().join("data")).unwrap().contents;
+    let recorded = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/fixtures/v2.json");
+    let recorded: Vec<Value> = serde_json::from_slice(&std::fs::read(recorded).unwrap()).unwrap();
+    // Of each range the changes from the beginning, which are its items.
+    let mut shown: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+    for request in recorded {
+        let headers = request["headers"].as_object().unwrap();
+        if headers.contains_key("A-IM") && !headers.contains_key("if-none-match") {
+            let items = request["answer"]["Documents"].as_array().unwrap();
+            let link = request["link"].as_str().unwrap().to_owned();
+            shown.entry(link).or_default().extend(items.iter().map(without_numbers));
+        }
+    }
+    assert!(shown.len() > 5, "{} containers", shown.len());
+    for (link, items) in shown {
+        let names: Vec<&str> = link.split('/').collect();
+        let [_, database, _, container] = names[..] else { panic!("{link}") };
+        let found = &contents.containers[&(database.to_owned(), container.to_owned())];
+        let found: BTreeSet<String> = found.shown.values().map(without_numbers).collect();
+        assert_eq!(found, items, "{link}");
+    }
+}
+
+/// An item as it is recorded: without the names that have its ordinal in them, and without
+/// what changes show besides; the LSN is in the etag, too.
+fn without_numbers(item: &Value) -> String {
+    let mut item = item.clone();
+    for name in ["_rid", "_self", "_lsn"] {
+        item.as_object_mut().unwrap().remove(name);
+    }
+    item.to_string()
 }
 
 /// Whose code the reader may use.

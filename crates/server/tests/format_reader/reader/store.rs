@@ -80,7 +80,6 @@ impl Format {
         cursor.expect(&1_u32.to_le_bytes())?;
         cursor.expect(&3_u32.to_le_bytes())?;
         let (contents, created_by) = (cursor.u32()?, counted_text(&mut cursor)?);
-        cursor.expect(&[0; 2])?;
         cursor.take(4)?;
         cursor.end()?;
         Ok(Format { contents, created_by })
@@ -169,6 +168,9 @@ struct Journal {
 impl Journal {
     fn read(folder: &Path) -> Result<Journal> {
         let mut journal = Journal { commits: BTreeMap::new(), segment_ends: BTreeMap::new() };
+        if !folder.exists() {
+            return Ok(journal);
+        }
         let names = std::fs::read_dir(folder)
             .map_err(|error| Damage(format!("{}: {error}", folder.display())))?;
         for name in names.flatten() {
