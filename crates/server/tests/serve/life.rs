@@ -128,11 +128,12 @@ fn damage_is_reported_and_nothing_is_made_anew() {
 
 /// The part of the journal that is being written.
 fn newest_segment(data: &std::path::Path) -> std::path::PathBuf {
-    let segments = std::fs::read_dir(data.join("store/journal")).unwrap();
+    let segments = std::fs::read_dir(data.join("store/journal")).expect("there is a journal");
     let number = |path: &std::path::PathBuf| {
         path.file_name().and_then(|name| name.to_str()?.parse::<u64>().ok())
     };
-    segments.map(|entry| entry.unwrap().path()).max_by_key(number).unwrap()
+    let paths = segments.map(|entry| entry.expect("the folder can be listed").path());
+    paths.max_by_key(number).expect("a server has begun a segment")
 }
 
 /// A store with missing acknowledged writes is refused, unless that is accepted; the loss
