@@ -54,8 +54,8 @@ pub use query::{
     AccessPath, AccessPlan, Approach, ExecuteError, Given, KEYS_MAX, LONG_STEPS_MAX, MARKS_MAX,
     OpenScan, OrderError, OrdinalSet, OutputRow, PartialPage, PartitionQuery, Point, ROW_BYTES,
     SORT_KEY_BYTES_MAX, ScanBudget, ScanEnd, ScanProgress, ScanStart, ScanStats, ScanStep,
-    ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, TimeSlice, ordinal_at,
-    overlapping, value_sort_key,
+    ScanTimes, Snapshot, Statistics, StatisticsQuery, StepPosition, Task, TimeSlice, TopBounds,
+    ordinal_at, overlapping, value_sort_key,
 };
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};

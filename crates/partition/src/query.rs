@@ -34,7 +34,7 @@ pub(crate) use planner::{index_use, plan};
 pub use point::{Given, MARKS_MAX, Point, SORT_KEY_BYTES_MAX};
 pub use request::{
     ExecuteError, OutputRow, PartialPage, PartitionQuery, ROW_BYTES, ScanBudget, ScanEnd,
-    ScanProgress, ScanStep, ScanTimes, Task, TimeSlice,
+    ScanProgress, ScanStep, ScanTimes, Task, TimeSlice, TopBounds,
 };
 pub use scan::{KEYS_MAX, ScanStart, ScanStats, ordinal_at};
 pub use snapshot::{Snapshot, StatisticsQuery, overlapping};

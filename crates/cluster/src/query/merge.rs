@@ -335,14 +335,18 @@ fn compare(one: Head<'_>, other: Head<'_>, backwards: bool) -> Ordering {
 
 /// The first rows of several sorted runs: a k-way merge, done as a stable sort, which
 /// detects runs.
-pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
+pub(super) fn merge_runs(runs: Vec<(usize, Vec<OutputRow>)>) -> Vec<PartRow> {
     let tagged = |(part, rows): (usize, Vec<OutputRow>)| {
         rows.into_iter().map(move |row| PartRow { row, part })
     };
     let mut rows: Vec<PartRow> = runs.into_iter().flat_map(tagged).collect();
-    rows.sort_by(|one, other| one.row.sort_key.cmp(&other.row.sort_key));
-    rows.truncate(wanted);
+    sort_runs(&mut rows);
     rows
+}
+
+/// Sorts what consists of a few sorted runs, which this sort recognises.
+pub(super) fn sort_runs(rows: &mut [PartRow]) {
+    rows.sort_by(|one, other| one.row.sort_key.cmp(&other.row.sort_key));
 }
 
 /// Removes rows that previous pages returned, where the resume point does not name them one
@@ -361,7 +365,7 @@ pub(super) fn without_given(points: &[&Point], mut rows: Vec<PartRow>) -> Vec<Pa
 
 /// Rows that their sort keys distinguish: the first of each, and no more than wanted.
 pub(super) fn distinct_runs(runs: Vec<(usize, Vec<OutputRow>)>, wanted: usize) -> Vec<PartRow> {
-    let mut rows = merge_runs(runs, usize::MAX);
+    let mut rows = merge_runs(runs);
     rows.dedup_by(|next, kept| next.row.sort_key == kept.row.sort_key);
     rows.truncate(wanted);
     rows

@@ -19,7 +19,7 @@ use super::access::{AccessPath, IndexRange, OrdinalSet};
 use super::point::{Given, Point};
 use super::request::{
     OutputRow, PartialPage, PartitionQuery, ScanBudget, ScanEnd, ScanProgress, ScanStep, ScanTimes,
-    Task,
+    Task, TopBounds,
 };
 use super::scan::{ScanStart, ScanStats};
 use super::snapshot::StatisticsQuery;
@@ -268,9 +268,9 @@ fn epk(input: &mut &[u8]) -> Option<Epk> {
 fn put_task(out: &mut Vec<u8>, task: Task) {
     match task {
         Task::Scan => out.push(0),
-        Task::TopRows { rows } => {
+        Task::TopRows(TopBounds { rows, skip, bytes }) => {
             out.push(1);
-            put_number(out, rows as u64);
+            [rows, skip, bytes].iter().for_each(|bound| put_number(out, *bound as u64));
         }
         Task::Distinct { rows, enough } => {
             out.push(2);
@@ -289,7 +289,10 @@ fn put_task(out: &mut Vec<u8>, task: Task) {
 fn task(input: &mut &[u8]) -> Option<Task> {
     Some(match take(input)? {
         0 => Task::Scan,
-        1 => Task::TopRows { rows: size(input)? },
+        1 => {
+            let (rows, skip, bytes) = (size(input)?, size(input)?, size(input)?);
+            Task::TopRows(TopBounds { rows, skip, bytes })
+        }
         2 => {
             let rows = size(input)?;
             let enough = option(input, |input| Some((size(input)?, size(input)?)))?;

@@ -59,7 +59,7 @@ pub(super) fn execute(
         Task::Scan | Task::Values => {
             return OpenScan::of(executor).next_page(query.budget.candidates);
         }
-        Task::TopRows { rows } => executor.top_rows(empty, rows),
+        Task::TopRows(bounds) => executor.top_rows(empty, bounds),
         Task::Distinct { rows, enough } => executor.distinct(empty, rows, enough),
         Task::Aggregate => executor.aggregate(empty),
         Task::Documents => executor.documents(empty),

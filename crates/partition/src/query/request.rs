@@ -58,13 +58,39 @@ pub struct PartitionQuery {
     pub is_timed: bool,
 }
 
+/// How many of the first rows a page can need. It is full after a number of rows, or of
+/// bytes, whichever comes first; a single row may be larger.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct TopBounds {
+    /// Rows, with those that are skipped.
+    pub rows: usize,
+    /// Rows before the first one on the page, whose bytes do not count.
+    pub skip: usize,
+    /// Bytes of rows on the page.
+    pub bytes: usize,
+}
+
+impl TopBounds {
+    /// All rows.
+    pub const NONE: TopBounds = TopBounds { rows: usize::MAX, skip: 0, bytes: usize::MAX };
+
+    /// Whether the last one of `rows` is beyond the page. `before` counts the bytes of all
+    /// others, of which `largest` is the longest: those that are skipped have no more than
+    /// that each.
+    #[must_use]
+    pub fn is_beyond(&self, rows: usize, before: usize, largest: usize) -> bool {
+        let skipped = self.skip.saturating_mul(largest);
+        rows > self.rows || before > self.bytes.saturating_add(skipped)
+    }
+}
+
 /// What to compute from the items.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Task {
     /// Rows in the order of the scan, until the budget is used up.
     Scan,
-    /// The first rows of all in the order of the query.
-    TopRows { rows: usize },
+    /// The first rows of all in the order of the query, as many as a page can need.
+    TopRows(TopBounds),
     /// As `TopRows`, of rows that are distinguished by their values. Any will do once there
     /// are `enough`: a number of rows, of no more than a number of bytes.
     Distinct { rows: usize, enough: Option<(usize, usize)> },

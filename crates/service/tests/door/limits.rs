@@ -125,10 +125,12 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
 
 #[test]
 fn a_page_of_a_feed_ends_before_four_megabytes() {
+    const ITEMS: usize = 80;
     let fixture = Fixture::new();
     fixture.create_container("c", 2, Throughput::Manual(18_000));
+    // In all more than a query may keep.
     let text = "x".repeat(900_000);
-    for n in 0..12 {
+    for n in 0..ITEMS {
         fixture.create_item("c", format!(r#"{{"id":"{n}","pk":"{n}","text":"{text}"}}"#)).unwrap();
     }
     let (mut after, mut items) = (None, 0);
@@ -142,7 +144,7 @@ fn a_page_of_a_feed_ends_before_four_megabytes() {
             None => break,
         }
     }
-    assert_eq!(items, 12);
+    assert_eq!(items, ITEMS);
 }
 
 /// A page scans a bounded number of items, whether or not they are in it: expired ones are

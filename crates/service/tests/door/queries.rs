@@ -15,7 +15,12 @@ fn page(
     source: QuerySource,
     after: Option<Cursor>,
 ) -> Result<QueryRows, ServiceError> {
-    let query = ItemQuery {
+    let query = ItemQuery { items_max: 4, ..first_page(source, after) };
+    Ok(fixture.within("c", query)?.reply)
+}
+
+fn first_page(source: QuerySource, after: Option<Cursor>) -> ItemQuery {
+    ItemQuery {
         source,
         parameters: Value::Null,
         scope: Scope::default(),
@@ -24,13 +29,48 @@ fn page(
         session: None,
         after,
         resume: None,
-        items_max: 4,
+        items_max: 1_000,
         approach: Approach::default(),
         system: None,
         is_timed: false,
         names_indexes: false,
-    };
-    Ok(fixture.within("c", query)?.reply)
+    }
+}
+
+/// A page keeps what it can return: large items are sorted although all of them together
+/// are more than a query may keep.
+#[test]
+fn items_larger_together_than_the_memory_of_a_query_are_sorted() {
+    const ITEMS: usize = 80;
+    let fixture = Fixture::new();
+    fixture.create_container("c", 2, Throughput::Manual(18_000));
+    let text = "x".repeat(900_000);
+    for n in 0..ITEMS {
+        let body = format!(r#"{{"id":"{n}","pk":"{n}","n":{n},"text":"{text}"}}"#);
+        fixture.create_item("c", body).unwrap();
+    }
+    let sorted = "SELECT c.n, c.text FROM c ORDER BY c.n DESC";
+    for (skipped, source) in [(0, sorted.to_owned()), (7, format!("{sorted} OFFSET 7 LIMIT 90"))] {
+        let (mut found, mut after) = (Vec::new(), None);
+        loop {
+            let query = first_page(source.as_str().into(), after);
+            let query = ItemQuery { approach: Approach::Scan, ..query };
+            let page = fixture.within("c", query).unwrap().reply;
+            let bytes: usize = page.rows.iter().map(|row| row.len()).sum();
+            assert!(bytes <= 4 << 20, "{bytes} bytes");
+            let number = |row: &[u8]| {
+                let text = String::from_utf8(row.strip_prefix(br#"{"n":"#).unwrap().to_vec());
+                text.unwrap().split(',').next().unwrap().parse::<u64>().unwrap()
+            };
+            found.extend(page.rows.iter().map(|row| number(row)));
+            after = page.rest;
+            if after.is_none() {
+                break;
+            }
+        }
+        let expected: Vec<u64> = (0..ITEMS as u64).rev().skip(skipped).collect();
+        assert_eq!(found, expected, "{source}");
+    }
 }
 
 fn rows(fixture: &Fixture, source: &QuerySource) -> Vec<String> {

@@ -3,6 +3,7 @@
 use std::ops::ControlFlow;
 
 use bytes::Bytes;
+use partition::TopBounds;
 
 use crate::query::PageQuery;
 use crate::query::cursor::{Cursor, ResumePoint};
@@ -91,6 +92,13 @@ impl<'q> PageBuilder<'q> {
     pub(super) fn wanted(&self) -> usize {
         let before = usize::try_from(self.skip).unwrap_or(usize::MAX);
         before.saturating_add(self.query.bounds.rows).saturating_add(1)
+    }
+
+    /// The rows that it can need, if it skips `given` more, and one to know of a next page.
+    pub(super) fn top_bounds(&self, given: usize) -> TopBounds {
+        let skip = usize::try_from(self.skip).unwrap_or(usize::MAX).saturating_add(given);
+        let rows = self.wanted().saturating_add(given);
+        TopBounds { rows, skip, bytes: self.query.bounds.bytes }
     }
 
     /// The number of rows, and their bytes, that complete the query, if TOP or LIMIT bound

@@ -14,8 +14,8 @@ use std::rc::Rc;
 use bytes::Bytes;
 use model::json::Raw;
 use partition::{
-    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, ordinal_at,
-    value_sort_key,
+    LONG_STEPS_MAX, OutputRow, PartialPage, Point, ROW_BYTES, ScanBudget, Task, TopBounds,
+    ordinal_at, value_sort_key,
 };
 use query::{Ledger, QueryError, Row, Run, STEPS_MAX};
 
@@ -27,7 +27,9 @@ use super::scan_tracker::ScanTracker;
 use super::{Filled, MORE};
 use crate::query::QueryFailure;
 use crate::query::cursor::ResumePoint;
-use crate::query::merge::{MergeEnd, PartRow, StepMerge, distinct_runs, merge_runs, without_given};
+use crate::query::merge::{
+    MergeEnd, PartRow, StepMerge, distinct_runs, merge_runs, sort_runs, without_given,
+};
 
 /// Steps of a query over all documents at once, which does not check the clock.
 const GATHERED_STEPS_MAX: usize = STEPS_MAX * 5;
@@ -41,10 +43,9 @@ struct Runs {
 
 /// The first rows after the cursor, sorted out of all: a top-N sort.
 pub(super) fn sort(execution: &mut Execution<'_>, page: &mut PageBuilder<'_>) -> Filled {
-    let wanted = page.wanted();
-    let runs = runs_of(execution, Task::TopRows { rows: wanted })?;
-    let among = without_given(&execution.points, merge_runs(runs.among, usize::MAX));
-    let rows = among.into_iter().chain(merge_runs(runs.rows, wanted));
+    let top = top_of(execution, page.top_bounds(0))?;
+    let among = without_given(&execution.points, merge_runs(top.among));
+    let rows = among.into_iter().chain(top.rows);
     let mut tracker = OrderTracker::new(execution);
     let more = rows.into_iter().try_for_each(|row| {
         page.hits += 1;
@@ -59,15 +60,48 @@ pub(super) fn sort_by_creation(
     page: &mut PageBuilder<'_>,
 ) -> Filled {
     let given = usize::try_from(execution.rows_given()).unwrap_or(usize::MAX);
-    let wanted = page.wanted().saturating_add(given);
-    let runs = runs_of(execution, Task::TopRows { rows: wanted })?;
+    let top = top_of(execution, page.top_bounds(given))?;
     let (mut tracker, mut last) = (ScanTracker::new(execution), None);
-    let more = merge_runs(runs.rows, wanted).into_iter().try_for_each(|row| {
+    let more = top.rows.into_iter().try_for_each(|row| {
         let ordinal = ordinal_at(&row.row.sort_key);
         page.hits += u64::from(last.replace(ordinal) != Some(ordinal));
         tracker.offer(page, ordinal, row)
     });
     Ok(more.break_value().flatten())
+}
+
+/// The first rows of several units.
+#[derive(Default)]
+struct Top {
+    rows: Vec<PartRow>,
+    among: Vec<(usize, Vec<OutputRow>)>,
+}
+
+/// The first rows of all, as many as the page can need. Those of each unit are merged with
+/// the ones before at once, so that no more of them are kept.
+fn top_of(execution: &mut Execution<'_>, bounds: TopBounds) -> Result<Top, QueryFailure> {
+    let units = execution.units_of_all(Task::TopRows(bounds))?;
+    let (fanout, mut top, mut largest) = (execution.fanout, Top::default(), 0);
+    fanout.all(units, |unit, answered| {
+        execution.ledger.keep(answered.footprint())?;
+        execution.note_page(unit.part, &answered);
+        let texts = answered.rows.iter().map(|row| row.text.len());
+        largest = texts.max().unwrap_or(0).max(largest);
+        top.rows.extend(answered.rows.into_iter().map(|row| PartRow { row, part: unit.part }));
+        sort_runs(&mut top.rows);
+        let mut bytes: usize = top.rows.iter().map(|row| row.row.text.len()).sum();
+        while let Some(last) = top.rows.last() {
+            bytes -= last.row.text.len();
+            if !bounds.is_beyond(top.rows.len(), bytes, largest) {
+                break;
+            }
+            execution.ledger.release(last.row.footprint());
+            top.rows.pop();
+        }
+        top.among.push((unit.part, answered.among));
+        Ok(())
+    })?;
+    Ok(top)
 }
 
 /// The sorted runs that partitions return for a task.
@@ -132,9 +166,8 @@ pub(super) fn distinct_in_order(
     page: &mut PageBuilder<'_>,
 ) -> Filled {
     if !execution.plan.ordered {
-        let runs = runs_of(execution, Task::TopRows { rows: usize::MAX })?;
-        let rows = merge_runs(runs.rows, usize::MAX);
-        return first_of_each(execution, page, rows, OrderTracker::by_keys(execution));
+        let top = top_of(execution, TopBounds::NONE)?;
+        return first_of_each(execution, page, top.rows, OrderTracker::by_keys(execution));
     }
     // How much it has to scan to fill the page is not known beforehand.
     let budget = ScanBudget {

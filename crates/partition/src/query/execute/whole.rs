@@ -6,12 +6,13 @@ use std::ops::ControlFlow;
 use std::rc::Rc;
 
 use bytes::Bytes;
+use query::{Ledger, QueryError};
 
 use super::{
     ExecuteError, Executor, LONG_STEPS_MAX, MORE, OutputRow, PACE_CANDIDATES, PartialPage, ScanEnd,
     SortBuffer,
 };
-use crate::query::request::ROW_BYTES;
+use crate::query::request::{ROW_BYTES, TopBounds};
 use crate::record::Item;
 
 impl Executor<'_> {
@@ -19,23 +20,18 @@ impl Executor<'_> {
     pub(super) fn top_rows(
         mut self,
         page: PartialPage,
-        wanted: usize,
+        bounds: TopBounds,
     ) -> Result<PartialPage, ExecuteError> {
-        let (mut first, ledger) = (BinaryHeap::new(), Rc::clone(&self.ledger));
+        let (mut first, ledger) = (TopRows::new(bounds, &self.ledger), Rc::clone(&self.ledger));
         let (mut among, points) = (SortBuffer::new(&ledger), &self.query.points);
         let run = &mut self.run(LONG_STEPS_MAX);
         self.each_row(run, |row| {
             if points.iter().any(|point| point.is_among(&row.sort_key)) {
                 return among.add(row).map(ControlFlow::Continue);
             }
-            ledger.keep(row.footprint())?;
-            first.push(row);
-            if first.len() > wanted {
-                ledger.release(first.pop().map_or(0, |last| last.footprint()));
-            }
-            MORE
+            first.add(row).map(ControlFlow::Continue)
         })?;
-        let (rows, among) = (first.into_sorted_vec(), among.sorted());
+        let (rows, among) = (first.rows.into_sorted_vec(), among.sorted());
         Ok(self.finished(PartialPage { rows, among, ..page }, ScanEnd::Exhausted))
     }
 
@@ -117,5 +113,39 @@ impl Executor<'_> {
             Some(system) => system.shown(item.json().text(), &item.stamp(self.container)).into(),
             None => item.text,
         }
+    }
+}
+
+/// The first rows so far.
+struct TopRows {
+    bounds: TopBounds,
+    rows: BinaryHeap<OutputRow>,
+    /// Bytes of their texts, and of the longest that there was.
+    bytes: usize,
+    largest: usize,
+    ledger: Rc<Ledger>,
+}
+
+impl TopRows {
+    fn new(bounds: TopBounds, ledger: &Rc<Ledger>) -> TopRows {
+        let rows = BinaryHeap::new();
+        TopRows { bounds, rows, bytes: 0, largest: 0, ledger: Rc::clone(ledger) }
+    }
+
+    fn add(&mut self, row: OutputRow) -> Result<(), QueryError> {
+        self.ledger.keep(row.footprint())?;
+        self.bytes += row.text.len();
+        self.largest = self.largest.max(row.text.len());
+        self.rows.push(row);
+        while let Some(last) = self.rows.peek() {
+            let before = self.bytes - last.text.len();
+            if !self.bounds.is_beyond(self.rows.len(), before, self.largest) {
+                break;
+            }
+            self.bytes = before;
+            self.ledger.release(last.footprint());
+            self.rows.pop();
+        }
+        Ok(())
     }
 }
