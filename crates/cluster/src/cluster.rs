@@ -23,7 +23,7 @@ use crate::layout::stored_map::{StoredMap, Unstored, map_id};
 use crate::maintenance::Maintenance;
 use crate::maintenance::retired::RetiredPrefix;
 use crate::query::QueryThreads;
-use crate::system::{self, SystemWrite};
+use crate::system::{self, SystemItems, SystemWrite};
 use crate::transition::due::Due;
 use crate::transition::switch::{Observer, TransitionStep};
 
@@ -353,33 +353,15 @@ impl Cluster {
         items_max: usize,
     ) -> Result<(Vec<Item>, bool), ClusterError> {
         let (prefix, after) = (prefix.to_owned(), after.map(str::to_owned));
-        let list = self.system_list(items_max);
-        self.query_threads.run_always(move |_| list(&prefix, after.as_deref())).await?
+        let items = self.system_items()?;
+        self.take_turns_always(move |_| items.list(&prefix, after.as_deref(), items_max)).await?
     }
 
-    /// The same on the calling thread, which may block.
-    pub fn list_system_blocking(
-        &self,
-        prefix: &str,
-        after: Option<&str>,
-        items_max: usize,
-    ) -> Result<(Vec<Item>, bool), ClusterError> {
-        self.system_list(items_max)(prefix, after)
-    }
-
-    /// Reads a page of the system items, on whichever thread calls it.
-    pub(crate) fn system_list(
-        &self,
-        items_max: usize,
-    ) -> impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError> + use<> {
-        let room = (items_max, self.limits.response_bytes_max);
-        let system = Arc::clone(&self.system);
-        move |prefix, after| {
-            let epk = system::epk();
-            let handle = system.route(&epk)?;
-            let view = handle.view()?;
-            Ok(handle.reader().list_prefix(view.as_ref(), (&epk, prefix), after, room)?)
-        }
+    /// The system items as they are now, for a thread that may wait.
+    pub fn system_items(&self) -> Result<SystemItems, ClusterError> {
+        let handle = self.system.route(&system::epk())?;
+        let (view, bytes_max) = (handle.view()?, self.limits.response_bytes_max);
+        Ok(SystemItems { handle, view, bytes_max })
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -38,7 +38,7 @@ pub use query::{
     Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
     QueryReport, QueryTimes, Turn,
 };
-pub use system::SystemWrite;
+pub use system::{SystemItems, SystemWrite};
 pub use throughput::budget::{
     Allowance, Burst, Caller, Priority, Reason, ThrottleRefusal, ThroughputBudget,
 };

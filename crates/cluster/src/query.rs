@@ -219,6 +219,15 @@ impl Cluster {
         self.query_threads().run(work).await
     }
 
+    /// The same for work that is never refused under load: what clients wait for already,
+    /// as changes of the catalogue that have begun, or pages that have been read.
+    pub async fn take_turns_always<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        self.query_threads().run_always(work).await
+    }
+
     /// From now on, serialises all queries to partitions and their answers and reads them
     /// again, as if partitions were in other processes. For tests.
     pub fn query_through_bytes(&self) {

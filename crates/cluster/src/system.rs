@@ -15,11 +15,13 @@ use model::name::ItemId;
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, IndexingPolicy};
 use model::rid::{ContainerRid, DatabaseRid};
-use partition::{Command, ContainerNumber, Document, EtagMatch, Operation};
+use partition::{Command, ContainerNumber, Document, EtagMatch, Item, Operation};
+use storage::View;
 
 use crate::error::ClusterError;
 use crate::layout::container::ContainerSpec;
 use crate::layout::map::ContainerMap;
+use crate::layout::partition_handle::PartitionHandle;
 use crate::layout::stored_map::{MapVersion, StoredMap};
 
 /// The number of the system container in keys.
@@ -42,6 +44,29 @@ pub enum SystemWrite {
     Put { id: String, body: Object },
     /// Fails if the item does not exist, or has changed since `if_match`.
     Delete { id: String, if_match: Option<EtagMatch> },
+}
+
+/// The system items as they were at a moment.
+#[derive(Debug)]
+pub struct SystemItems {
+    pub(crate) handle: Arc<PartitionHandle>,
+    pub(crate) view: Box<dyn View>,
+    pub(crate) bytes_max: u64,
+}
+
+impl SystemItems {
+    /// Those whose ids begin with `prefix`, after `after`, in order, and whether there are
+    /// more. Only on a thread that may wait.
+    pub fn list(
+        &self,
+        prefix: &str,
+        after: Option<&str>,
+        items_max: usize,
+    ) -> Result<(Vec<Item>, bool), ClusterError> {
+        let room = (items_max, self.bytes_max);
+        let reader = self.handle.reader();
+        Ok(reader.list_prefix(self.view.as_ref(), (&epk(), prefix), after, room)?)
+    }
 }
 
 /// The limits under which system items are written.

@@ -33,7 +33,10 @@ pub use sync::{Condvar, Parker, Receiver, SharedReceiver, SyncSender, sync_chann
 pub use tasks::{
     Body, STACK_BYTES, TaskHandle, TaskPanicked, Tasks, ThreadTasks, prefer_other_threads,
 };
-pub use worker::{SHORT_READ_KEYS_MAX, may_wait, on_async_worker, short_read, yield_now};
+pub use worker::{
+    SHORT_READ_KEYS_MAX, SHORT_WORK_ROWS_MAX, may_wait, on_async_worker, short_read, short_work,
+    yield_now,
+};
 
 /// One bundle of the outside world, cheap to clone and hand down.
 #[derive(Clone, Debug)]

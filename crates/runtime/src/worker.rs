@@ -11,6 +11,10 @@
 //!   of which are answered from memory ([`short_read`] counts them);
 //! - a `try_` submission to a queue, which refuses when the queue is full instead of
 //!   waiting.
+//!
+//! Computing holds others up as well as waiting does. So what takes some microseconds for
+//! each row of an answer or record of the catalogue is counted, too ([`short_work`]): at
+//! most [`SHORT_WORK_ROWS_MAX`] between two yields.
 
 use std::cell::Cell;
 use std::future::Future;
@@ -20,9 +24,20 @@ use std::task::Poll;
 /// some microseconds, so this is less than a time slice of a query.
 pub const SHORT_READ_KEYS_MAX: usize = 128;
 
+/// Rows or records that an async worker may parse, write or sign while it polls one future.
+/// Each takes some microseconds.
+pub const SHORT_WORK_ROWS_MAX: usize = 64;
+
 thread_local! {
-    /// The keys that were read since the poll began, on an async worker.
-    static KEYS_READ: Cell<Option<usize>> = const { Cell::new(None) };
+    /// What was done since the poll began, on an async worker.
+    static DONE: Cell<Option<Done>> = const { Cell::new(None) };
+}
+
+/// What an async worker did since it began to poll.
+#[derive(Clone, Copy, Default)]
+struct Done {
+    keys_read: usize,
+    rows_handled: usize,
 }
 
 /// Polls a future as an async worker does: what it calls must not wait.
@@ -49,7 +64,7 @@ pub fn on_async_worker<F: Future>(future: F) -> F {
 #[track_caller]
 pub fn may_wait() {
     debug_assert!(
-        KEYS_READ.get().is_none(),
+        DONE.get().is_none(),
         "a call that may wait for the disk or for a thread runs on an async worker"
     );
 }
@@ -61,15 +76,33 @@ pub fn may_wait() {
 #[track_caller]
 pub fn short_read(keys: usize) {
     if cfg!(debug_assertions)
-        && let Some(before) = KEYS_READ.get()
+        && let Some(before) = DONE.get()
     {
-        let read = before + keys;
+        let read = before.keys_read + keys;
         assert!(read <= SHORT_READ_KEYS_MAX, "{read} keys read on an async worker without a break");
-        KEYS_READ.set(Some(read));
+        DONE.set(Some(Done { keys_read: read, ..before }));
     }
 }
 
-/// Yields on an async worker; another short read may follow.
+/// Declares that this call handles `rows` rows of an answer or records of the catalogue.
+///
+/// # Panics
+/// In debug builds, on an async worker that has handled too many since it began to poll.
+#[track_caller]
+pub fn short_work(rows: usize) {
+    if cfg!(debug_assertions)
+        && let Some(before) = DONE.get()
+    {
+        let rows = before.rows_handled + rows;
+        assert!(
+            rows <= SHORT_WORK_ROWS_MAX,
+            "{rows} rows handled on an async worker without a break"
+        );
+        DONE.set(Some(Done { rows_handled: rows, ..before }));
+    }
+}
+
+/// Yields on an async worker; another short read or short work may follow.
 pub async fn yield_now() {
     let mut yielded = false;
     std::future::poll_fn(|context| {
@@ -85,14 +118,14 @@ pub async fn yield_now() {
 /// The mark of an async worker, until dropped.
 #[cfg(debug_assertions)]
 struct Mark {
-    before: Option<usize>,
+    before: Option<Done>,
 }
 
 #[cfg(debug_assertions)]
 impl Mark {
     fn set() -> Mark {
-        let before = KEYS_READ.get();
-        KEYS_READ.set(before.or(Some(0)));
+        let before = DONE.get();
+        DONE.set(before.or(Some(Done::default())));
         Mark { before }
     }
 }
@@ -100,9 +133,9 @@ impl Mark {
 #[cfg(debug_assertions)]
 impl Drop for Mark {
     fn drop(&mut self) {
-        // Within another poll on the same thread, what was read counts there as well.
+        // Within another poll on the same thread, what was done counts there as well.
         if self.before.is_none() {
-            KEYS_READ.set(None);
+            DONE.set(None);
         }
     }
 }
@@ -148,5 +181,20 @@ mod tests {
         };
         assert!(panics(|| on_a_worker(twice)));
         on_a_worker(read(1));
+    }
+
+    #[test]
+    fn rows_are_counted_beside_keys_and_from_poll_to_poll() {
+        short_work(usize::MAX);
+        on_a_worker(async {
+            short_work(SHORT_WORK_ROWS_MAX);
+            short_read(SHORT_READ_KEYS_MAX);
+        });
+        let one_more = async {
+            short_work(SHORT_WORK_ROWS_MAX);
+            short_work(1);
+        };
+        assert!(panics(|| on_a_worker(one_more)));
+        on_a_worker(async { short_work(SHORT_WORK_ROWS_MAX) });
     }
 }

@@ -2,8 +2,11 @@
 //! of the catalogue?
 //!
 //! Both run in a loop on a connection of their own, each as large as it may be, while
-//! others read single documents at a steady pace; before and after, those read alone. What
-//! is compared is their p99, which may at most double. `cargo xtask bench beside`.
+//! others read single documents at a steady pace; in between, those read alone. What is
+//! compared is their p99, which may at most double. `cargo xtask bench beside`.
+//!
+//! The clients of the load have a thread of their own, and bodies are read and not looked at:
+//! no read waits for them in this process, only for a core like everything else.
 #![allow(clippy::unwrap_used, reason = "a bench stops at the first error")]
 #![allow(clippy::print_stdout, reason = "a bench prints its figures")]
 
@@ -22,6 +25,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
+use runtime::{TaskHandle, Tasks as _, ThreadTasks};
 use tokio::time::{Instant, MissedTickBehavior, interval};
 
 use client::{Client, Document};
@@ -36,8 +40,11 @@ const PAGE: u64 = 1_000;
 const BATCH: u64 = 100;
 const READERS: u64 = 4;
 const PACE: Duration = Duration::from_millis(4);
-const MEASURED: Duration = Duration::from_secs(15);
-const ROUNDS: usize = 2;
+/// Reads alone and beside the load take turns within a round: what else the machine has to do
+/// changes from one moment to the next, and is to meet both.
+const STRETCH: Duration = Duration::from_millis(1_500);
+const STRETCHES: usize = 10;
+const ROUNDS: usize = 5;
 
 fn main() {
     load::run(measure());
@@ -48,17 +55,18 @@ async fn measure() {
     let address = program.address();
     fill(&mut Client::connect(address).await).await;
     for _ in 0..ROUNDS {
-        let alone = read_for_a_while(address).await;
-        tell("alone", &alone);
-        let load = Arc::new(Load::default());
-        let running =
-            [tokio::spawn(list(address, load.clone())), tokio::spawn(query(address, load.clone()))];
-        let beside = read_for_a_while(address).await;
-        tell("beside", &beside);
-        load.ends.store(true, Ordering::Relaxed);
-        for one in running {
-            one.await.unwrap();
+        let (mut alone, mut beside, load) = (Vec::new(), Vec::new(), Arc::new(Load::default()));
+        for _ in 0..STRETCHES {
+            alone.extend(read_for_a_while(address).await);
+            load.ends.store(false, Ordering::Relaxed);
+            let running = run_beside(address, Arc::clone(&load));
+            beside.extend(read_for_a_while(address).await);
+            load.ends.store(true, Ordering::Relaxed);
+            running.join().unwrap();
         }
+        let (alone, beside) = (Latencies::new(alone), Latencies::new(beside));
+        tell("alone", &alone);
+        tell("beside", &beside);
         let done = |count: &AtomicU64| count.load(Ordering::Relaxed);
         let ratio = beside.per_mille(990).as_secs_f64() / alone.per_mille(990).as_secs_f64();
         println!(
@@ -88,7 +96,17 @@ struct Load {
     queries: AtomicU64,
 }
 
-async fn list(address: SocketAddr, load: Arc<Load>) {
+/// Lists and queries on a thread of their own until the load ends.
+fn run_beside(address: SocketAddr, load: Arc<Load>) -> TaskHandle {
+    let body = move || {
+        let mut runtime = tokio::runtime::Builder::new_current_thread();
+        let runtime = runtime.enable_all().build().unwrap();
+        runtime.block_on(async { tokio::join!(list(address, &load), query(address, &load)) });
+    };
+    ThreadTasks.spawn("load", Box::new(body)).unwrap()
+}
+
+async fn list(address: SocketAddr, load: &Load) {
     let mut client = Client::connect(address).await;
     while !load.ends.load(Ordering::Relaxed) {
         assert_eq!(client.list().await, 200);
@@ -97,7 +115,7 @@ async fn list(address: SocketAddr, load: Arc<Load>) {
     }
 }
 
-async fn query(address: SocketAddr, load: Arc<Load>) {
+async fn query(address: SocketAddr, load: &Load) {
     let mut client = Client::connect(address).await;
     while !load.ends.load(Ordering::Relaxed) {
         assert_eq!(client.query_users().await, 200);
@@ -105,20 +123,20 @@ async fn query(address: SocketAddr, load: Arc<Load>) {
     }
 }
 
-async fn read_for_a_while(address: SocketAddr) -> Latencies {
+async fn read_for_a_while(address: SocketAddr) -> Vec<Duration> {
     let readers: Vec<_> = (0..READERS).map(|number| tokio::spawn(read(address, number))).collect();
     let mut taken = Vec::new();
     for reader in readers {
         taken.extend(reader.await.unwrap());
     }
-    Latencies::new(taken)
+    taken
 }
 
 async fn read(address: SocketAddr, number: u64) -> Vec<Duration> {
     let mut client = Client::connect(address).await;
     let (mut ticks, mut taken, mut at) = (interval(PACE), Vec::new(), number);
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    let mut pace = Pace { ticks, end: Instant::now() + MEASURED };
+    let mut pace = Pace { ticks, end: Instant::now() + STRETCH };
     while let Some(began) = pace.next().await {
         at = (at * 31 + 7) % ROWS;
         let document = Document::small(at / BATCH, at % BATCH);

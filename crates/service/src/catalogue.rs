@@ -6,6 +6,7 @@ pub(crate) mod resources;
 
 mod counters;
 mod directory;
+mod records;
 
 use bytes::Bytes;
 use model::etag::Etag;
@@ -17,6 +18,7 @@ use crate::error::ServiceError;
 
 pub(crate) use counters::{COUNTERS, Counters};
 pub(crate) use directory::{ContainerEntry, Directory};
+pub(crate) use records::giving_way;
 
 const VERSION: i64 = 1;
 
@@ -75,6 +77,7 @@ impl Record {
 impl Stored {
     /// Reads a record back. `kind` and `parent_rid` are known from its id.
     pub(crate) fn read(kind: Kind, parent_rid: &str, item: &Item) -> Result<Stored, ServiceError> {
+        runtime::short_work(1);
         let damaged = || {
             ServiceError::internal(format!(
                 "catalogue entry of {} {parent_rid} is malformed",

@@ -15,7 +15,7 @@ use runtime::{Runtime, on_async_worker};
 use storage::Store;
 
 use crate::catalogue::kind::Kind;
-use crate::catalogue::{COUNTERS, Counters, Directory, Record, Stored, item_prefix};
+use crate::catalogue::{COUNTERS, Counters, Directory, Record};
 use crate::error::ServiceError;
 use crate::pipeline::account;
 use crate::pipeline::limits::{Checked, check_limits};
@@ -25,12 +25,6 @@ use crate::request::Request;
 use crate::response::{Failure, Response};
 use crate::throughput::provision::ThroughputRules;
 use crate::verb::Verb;
-
-/// Records read at once while the catalogue is scanned.
-const CHUNK_RECORDS: usize = 256;
-
-/// Records that an async worker parses before it serves others: some tens of microseconds.
-const TURN_RECORDS: usize = 16;
 
 /// The database below every protocol.
 #[derive(Debug)]
@@ -123,6 +117,19 @@ impl Service {
         verb.perform(self, target, meta).await
     }
 
+    /// Does what a protocol makes of a page, where queries run: it takes turns with them.
+    /// `work` gets a function to call after each row. What that returns ends the work, whose
+    /// client has gone then or whose server stops.
+    pub async fn shape_page<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&dyn Fn() -> Result<(), ServiceError>) -> Result<T, ServiceError>
+        + Send
+        + 'static,
+    ) -> Result<T, ServiceError> {
+        let shaping = self.cluster.take_turns_always(move |turn| work(&|| Ok(turn.give_way()?)));
+        shaping.await?
+    }
+
     #[must_use]
     pub fn limits(&self) -> &Limits {
         &self.limits
@@ -152,68 +159,14 @@ impl Service {
         self.directory.write().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The first records of one kind and parent, in the order of names.
-    pub(crate) async fn first_records(
-        &self,
-        kind: Kind,
-        parent_rid: &str,
-        count: usize,
-    ) -> Result<Vec<Stored>, ServiceError> {
-        let prefix = item_prefix(kind, parent_rid);
-        let (items, _) = self.cluster.list_system(&prefix, None, count).await?;
-        items.iter().map(|item| Stored::read(kind, parent_rid, item)).collect()
-    }
-
-    /// Calls `visit` with each record of one kind and parent, in the order of names.
-    pub(crate) async fn each_record(
-        &self,
-        kind: Kind,
-        parent_rid: &str,
-        mut visit: impl FnMut(Stored) -> Result<(), ServiceError>,
-    ) -> Result<(), ServiceError> {
-        let (prefix, mut after) = (item_prefix(kind, parent_rid), None::<String>);
-        loop {
-            let listing = self.cluster.list_system(&prefix, after.as_deref(), CHUNK_RECORDS);
-            let (items, _) = listing.await?;
-            let Some(last) = items.last() else { return Ok(()) };
-            after = Some(id_of(last));
-            for (item, done) in items.iter().zip(1..) {
-                visit(Stored::read(kind, parent_rid, item)?)?;
-                if usize::is_multiple_of(done, TURN_RECORDS) {
-                    runtime::yield_now().await;
-                }
-            }
-        }
-    }
-
-    /// The records of one kind and parent, in the order of names. For a thread that may
-    /// wait: before serving starts, or after it has ended.
-    pub(crate) fn records_blocking(
-        &self,
-        kind: Kind,
-        parent_rid: &str,
-    ) -> Result<Vec<Stored>, ServiceError> {
-        let (prefix, mut records) = (item_prefix(kind, parent_rid), Vec::new());
-        let mut after: Option<String> = None;
-        loop {
-            let after_last = after.as_deref();
-            let listed = self.cluster.list_system_blocking(&prefix, after_last, CHUNK_RECORDS);
-            let (items, _) = listed?;
-            let Some(last) = items.last() else { return Ok(records) };
-            after = Some(id_of(last));
-            for item in &items {
-                records.push(Stored::read(kind, parent_rid, item)?);
-            }
-        }
-    }
-
     fn load_directory(&self) -> Result<(), ServiceError> {
-        for Stored { record: database, .. } in self.records_blocking(Kind::Database, "")? {
+        for database in self.records(Kind::Database, "")? {
+            let database = database?.record;
             let rid = DatabaseRid::parse(&database.rid).map_err(ServiceError::internal)?;
             let pool = self.pool(self.offer_of(&database)?.as_ref());
             self.directory_mut().insert_database(database.name(), rid, pool.clone());
-            for Stored { record, .. } in self.records_blocking(Kind::Container, &database.rid)? {
-                self.load_container(&record, pool.as_ref())?;
+            for stored in self.records(Kind::Container, &database.rid)? {
+                self.load_container(&stored?.record, pool.as_ref())?;
             }
         }
         Ok(())
@@ -234,16 +187,21 @@ impl Service {
     }
 }
 
+/// The number in keys that a container's record says it has.
+pub(crate) fn container_number(record: &Record) -> Result<ContainerNumber, ServiceError> {
+    let number = record.private.get("number").and_then(Value::as_number);
+    let number = number.and_then(|number| u32::try_from(number.as_i64()?).ok());
+    number.map(ContainerNumber).ok_or_else(|| damaged(record))
+}
+
+fn damaged(record: &Record) -> ServiceError {
+    ServiceError::internal(format!("the record of container '{}' is malformed", record.name()))
+}
+
 /// What a container's record says, as partitions need it.
 pub(crate) fn container_spec(record: &Record) -> Result<ContainerSpec, ServiceError> {
-    let damaged = || {
-        ServiceError::internal(format!("the record of container '{}' is malformed", record.name()))
-    };
+    let damaged = || damaged(record);
     let private = |name| record.private.get(name).ok_or_else(damaged);
-    let number = private("number")?
-        .as_number()
-        .and_then(|n| u32::try_from(n.as_i64()?).ok())
-        .ok_or_else(damaged)?;
     let seed = private("indexSeed")?
         .as_str()
         .and_then(|hex| u64::from_str_radix(hex, 16).ok())
@@ -259,7 +217,7 @@ pub(crate) fn container_spec(record: &Record) -> Result<ContainerSpec, ServiceEr
         policies.insert(version.ok_or_else(damaged)?, policy);
     }
     Ok(ContainerSpec {
-        number: ContainerNumber(number),
+        number: container_number(record)?,
         rid: ContainerRid::parse(&record.rid).map_err(ServiceError::internal)?,
         definition: Arc::new(ContainerDefinition::parse(&Value::Object(
             record.definition.clone(),

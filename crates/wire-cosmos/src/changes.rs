@@ -7,7 +7,6 @@
 use std::borrow::Cow;
 
 use bytes::Bytes;
-use http::StatusCode;
 use model::json::{self, Raw};
 use model::position::{Lsn, Timestamp};
 use service::{Change, ChangeFeed, ChangeList, ChangeStart, Link};
@@ -17,8 +16,9 @@ use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
 use crate::items::scope;
-use crate::reply::{Answer, envelope};
-use crate::system_properties::{all_shown, with};
+use crate::page::{Page, Row};
+use crate::reply::Answer;
+use crate::system_properties::{self, with};
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -42,16 +42,21 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let form = form(call)?;
     let response = call.container(container, list).await?;
     let ChangeFeed { owner_rid, changes, through, complete } = response.reply;
-    let bodies = all_shown(call, changes.iter().map(form).collect());
-    let mut answer = if bodies.is_empty() && complete {
-        Answer::empty(StatusCode::NOT_MODIFIED)
+    let mut answer = if changes.is_empty() && complete {
+        Answer::unchanged()
     } else {
-        Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies))
+        let view = system_properties::view(call);
+        let page = Page { owner_rid, name: "Documents", rows: changes };
+        page.answer(call, move |change| view(form(&change))).await?
     };
-    // Clients read it whatever the status is.
-    answer.set("x-ms-item-count", &bodies.len().to_string());
     answer.set("etag", &format!("\"{through}\""));
     Ok(answer.with_meta(&response.meta))
+}
+
+impl Row for Change {
+    fn bytes(&self) -> usize {
+        self.text.len()
+    }
 }
 
 fn check_kind(call: &Call<'_>) -> Result<(), WireError> {

@@ -2,22 +2,24 @@
 //!
 //! There is one region, so no write ever lost: the feed of every container is empty.
 
-use http::{Method, StatusCode};
+use bytes::Bytes;
+use http::Method;
 use service::{Link, ReadRanges};
 
 use crate::error::WireError;
 use crate::gateway::Call;
+use crate::page::Page;
 use crate::query::is_query;
-use crate::reply::{Answer, envelope};
+use crate::reply::Answer;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {
         return Err(call.not_allowed());
     }
     let response = call.container(container, ReadRanges).await?;
-    let owner = response.meta.owner.as_ref().map(|owner| &*owner.rid).unwrap_or_default();
-    let mut answer = Answer::json(StatusCode::OK, envelope(owner, "Conflicts", &[]));
-    answer.set("x-ms-item-count", "0");
+    let owner = response.meta.owner.as_ref().map(|owner| owner.rid.to_string());
+    let page = Page { owner_rid: owner.unwrap_or_default(), name: "Conflicts", rows: Vec::new() };
+    let answer = page.answer(call, |conflict: Bytes| conflict).await?;
     Ok(answer.with_meta(&response.meta))
 }
 

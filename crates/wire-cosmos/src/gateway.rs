@@ -8,7 +8,7 @@ use http::{HeaderMap, Method};
 use model::json::{self, Value};
 use model::limits::Limits;
 use model::position::Timestamp;
-use runtime::{LogContext, Runtime, in_log_context, with_log_context};
+use runtime::{LogContext, Runtime, in_log_context, on_async_worker, with_log_context};
 use service::{
     Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
     ReadRanges, Request, Response, Service, ServiceError, Verb,
@@ -186,7 +186,7 @@ impl Gateway {
         };
         // Boxed, so that the future of a connection stays small however large requests
         // become.
-        let answering = Box::pin(call.answer(route));
+        let answering = Box::pin(on_async_worker(call.answer(route)));
         let answer = in_log_context(Arc::clone(&context) as LogContext, answering).await;
         let answer = answer.unwrap_or_else(|error| Answer::error(&error, &context.activity_id));
         self.finish(answer, &context, started)
@@ -313,8 +313,12 @@ impl Call<'_> {
         }
     }
 
+    pub(crate) fn service(&self) -> &Service {
+        &self.gateway.service
+    }
+
     pub(crate) fn limits(&self) -> &Limits {
-        self.gateway.service.limits()
+        self.service().limits()
     }
 
     /// Like `container`, for callers that look into the error.

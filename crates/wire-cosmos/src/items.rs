@@ -17,9 +17,10 @@ use crate::headers::{
     CONTINUATION, END_EPK, Headers, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT,
     RANGE_ID, START_EPK,
 };
+use crate::page::Page;
 use crate::query::{self, is_query};
-use crate::reply::{Answer, envelope, status_of};
-use crate::system_properties::{self, all_shown, shown};
+use crate::reply::{Answer, status_of};
+use crate::system_properties::{self, shown};
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -103,9 +104,8 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let response = call.container(container, list).await?;
     let Feed { owner_rid, bodies, rest } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, false));
-    let bodies = all_shown(call, bodies);
-    let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, "Documents", &bodies));
-    answer.set("x-ms-item-count", &bodies.len().to_string());
+    let page = Page { owner_rid, name: "Documents", rows: bodies };
+    let answer = page.answer(call, system_properties::view(call)).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }
 

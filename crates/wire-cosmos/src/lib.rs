@@ -19,6 +19,7 @@ mod gateway;
 mod headers;
 mod items;
 mod observe;
+mod page;
 mod query;
 mod ranges;
 mod reply;

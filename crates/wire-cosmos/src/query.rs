@@ -12,7 +12,6 @@ mod resume;
 
 pub(crate) use metrics::explained;
 
-use bytes::Bytes;
 use http::StatusCode;
 use model::json::{Object, Value};
 use service::{
@@ -26,8 +25,9 @@ use crate::headers::{
     ACROSS_PARTITIONS, CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
 };
 use crate::items::scope;
-use crate::reply::{Answer, envelope};
-use crate::system_properties::{self, all_shown};
+use crate::page::Page;
+use crate::reply::Answer;
+use crate::system_properties;
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
@@ -88,7 +88,8 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let response = call.container(container, query).await?;
     let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let answer = page(&owner_rid, &all_shown(call, rows)).with_meta(&response.meta);
+    let page = Page { owner_rid, name: "Documents", rows };
+    let answer = page.answer(call, system_properties::view(call)).await?.with_meta(&response.meta);
     let answer = reported(call, answer, &report, keyed).with_report(report);
     Ok(answer.with_continuation(rest.as_deref()))
 }
@@ -169,12 +170,6 @@ fn approach(call: &Call<'_>) -> Result<Approach, WireError> {
 /// Whether the client asked which indexes the query uses, in either form.
 fn names_indexes(call: &Call<'_>) -> bool {
     call.headers.flag(POPULATE_INDEX_METRICS) || call.headers.flag(POPULATE_INDEX_METRICS_V2)
-}
-
-fn page(owner_rid: &str, rows: &[Bytes]) -> Answer {
-    let mut answer = Answer::json(StatusCode::OK, envelope(owner_rid, "Documents", rows));
-    answer.set("x-ms-item-count", &rows.len().to_string());
-    answer
 }
 
 /// Adds the metrics that the client asked for.

@@ -4,41 +4,46 @@
 //! there is nothing new (304). After a split only the new ranges come, and their `parents`
 //! say which old ones to forget.
 
-use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::Method;
 use model::json::{Object, Value};
 use model::rid::{ChildKind, ChildRid, ContainerRid};
 use service::{Link, RangeInfo, Ranges, ReadRanges};
 
 use crate::error::WireError;
 use crate::gateway::Call;
-use crate::reply::{Answer, envelope};
+use crate::page::{Page, Row};
+use crate::reply::Answer;
+
+/// What a range has in an answer, roughly.
+const RANGE_BYTES: usize = 400;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET {
         return Err(call.not_allowed());
     }
     let response = call.container(container, ReadRanges).await?;
-    let Ranges { container, change, ranges, .. } = &response.reply;
+    let Ranges { container, change, mut ranges, .. } = response.reply;
     let incremental = call
         .headers
         .text("a-im")
         .is_some_and(|value| value.eq_ignore_ascii_case("incremental feed"));
     let seen = call.headers.text("if-none-match").filter(|_| incremental).and_then(parse_etag);
-    let new: Vec<&RangeInfo> =
-        ranges.iter().filter(|range| seen.is_none_or(|seen| range.change > seen)).collect();
-    let mut answer = if seen.is_some() && new.is_empty() {
-        Answer::empty(StatusCode::NOT_MODIFIED)
+    ranges.retain(|range| seen.is_none_or(|seen| range.change > seen));
+    let mut answer = if seen.is_some() && ranges.is_empty() {
+        Answer::unchanged()
     } else {
-        let bodies: Vec<Bytes> = new.iter().map(|range| body(*container, range).into()).collect();
-        Answer::json(
-            StatusCode::OK,
-            envelope(&container.to_string(), "PartitionKeyRanges", &bodies),
-        )
+        let owner_rid = container.to_string();
+        let page = Page { owner_rid, name: "PartitionKeyRanges", rows: ranges };
+        page.answer(call, move |range| body(container, &range).into()).await?
     };
-    answer.set("x-ms-item-count", &new.len().to_string());
     answer.set("etag", &format!("\"{change}\""));
     Ok(answer.with_meta(&response.meta))
+}
+
+impl Row for RangeInfo {
+    fn bytes(&self) -> usize {
+        RANGE_BYTES
+    }
 }
 
 fn parse_etag(text: &str) -> Option<u64> {

@@ -8,7 +8,6 @@ use http::header::{CONTENT_TYPE, ETAG};
 use http::{HeaderMap, HeaderName, HeaderValue, Response as HttpResponse, StatusCode};
 use model::charge::Charge;
 use model::etag::Etag;
-use model::json::write_string;
 use model::position::{Lsn, Timestamp};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use service::{EffectKind, Kind, PartitionId, QueryReport, ResponseMeta};
@@ -19,6 +18,7 @@ use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
 use crate::{query, usage};
 
 const CHARGE: &str = "x-ms-request-charge";
+pub(crate) const ITEM_COUNT: &str = "x-ms-item-count";
 
 /// The version of the protocol that is spoken, whichever one a client asks for.
 const API_VERSION: &str = "2020-07-15";
@@ -69,6 +69,13 @@ impl Answer {
     pub(crate) fn json(status: StatusCode, body: impl Into<Bytes>) -> Answer {
         let mut answer = Answer::empty(status);
         *answer.response.body_mut() = body.into();
+        answer
+    }
+
+    /// There is nothing new. Clients of feeds read the count whatever the status is.
+    pub(crate) fn unchanged() -> Answer {
+        let mut answer = Answer::empty(StatusCode::NOT_MODIFIED);
+        answer.set(ITEM_COUNT, "0");
         answer
     }
 
@@ -240,25 +247,6 @@ pub(crate) fn feed_name(kind: Kind) -> &'static str {
         Kind::UserDefinedFunction => "UserDefinedFunctions",
         Kind::Offer => "Offers",
     }
-}
-
-/// `{"_rid":…,"<name>":[…],"_count":n}` around bodies that are JSON already.
-pub(crate) fn envelope(owner_rid: &str, name: &str, bodies: &[Bytes]) -> String {
-    let bytes: usize = bodies.iter().map(Bytes::len).sum();
-    let mut out = String::with_capacity(bytes + bodies.len() + 96);
-    out.push_str("{\"_rid\":");
-    write_string(&mut out, owner_rid);
-    out.push_str(",\"");
-    out.push_str(name);
-    out.push_str("\":[");
-    for (at, body) in bodies.iter().enumerate() {
-        if at > 0 {
-            out.push(',');
-        }
-        out.push_str(std::str::from_utf8(body).unwrap_or("null"));
-    }
-    out.push_str(&format!("],\"_count\":{}}}", bodies.len()));
-    out
 }
 
 #[cfg(test)]

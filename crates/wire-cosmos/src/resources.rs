@@ -1,7 +1,7 @@
 //! Databases, containers, users, permissions, scripts and offers.
 
 use bytes::Bytes;
-use http::{Method, StatusCode};
+use http::Method;
 use model::json::{self, Value};
 use model::policy::{without_outdated_indexes, without_system_key};
 use service::{
@@ -13,8 +13,9 @@ use crate::continuation;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_UPSERT, PAGE_ITEMS_DEFAULT};
+use crate::page::Page;
 use crate::query::{Statement, is_query};
-use crate::reply::{Answer, envelope, feed_name, status_of};
+use crate::reply::{Answer, feed_name, status_of};
 use crate::token::Issuer;
 use crate::usage;
 
@@ -40,6 +41,10 @@ pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<An
 }
 
 const OFFER_TYPE: &str = "x-ms-offer-type";
+
+/// Tokens of permissions that are issued before the worker serves others: each is looked up
+/// and signed, which takes some microseconds.
+const TOKENS_AT_ONCE: usize = 8;
 
 /// Since this version a new container needs a key.
 const KEYS_REQUIRED: &str = "2018-12-31";
@@ -84,10 +89,8 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
 async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
     let after = call.headers.text(CONTINUATION).map(continuation::parse_name).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
-    let mut response = call.catalogue(ListResources { parent, kind, after, items_max }).await?;
-    let bodies = response.reply.bodies.iter_mut();
-    bodies.for_each(|body| *body = of_its_time(call, std::mem::take(body)));
-    feed_answer(call, kind, response).await
+    let response = call.catalogue(ListResources { parent, kind, after, items_max }).await?;
+    feed_answer(call, kind, response, view(call)).await
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
@@ -97,7 +100,7 @@ async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, Wire
     let shown = view(call);
     let query = QueryResources { parent, kind, text, parameters, after, items_max, shown };
     let response = call.catalogue(query).await?;
-    feed_answer(call, kind, response).await
+    feed_answer(call, kind, response, |row| row).await
 }
 
 /// The migration to the other kind of throughput that a client asks for. Its body, if there
@@ -181,15 +184,19 @@ async fn feed_answer(
     call: &Call<'_>,
     kind: Kind,
     response: Response<Feed<ResourceRest>>,
+    shown: fn(Bytes) -> Bytes,
 ) -> Result<Answer, WireError> {
     let Feed { owner_rid, mut bodies, rest } = response.reply;
     if let Some(issuer) = Issuer::of(call, kind)? {
-        for body in &mut bodies {
+        for (body, done) in bodies.iter_mut().zip(1..) {
             *body = issuer.with_token(call, std::mem::take(body)).await;
+            if usize::is_multiple_of(done, TOKENS_AT_ONCE) {
+                runtime::yield_now().await;
+            }
         }
     }
     let rest = rest.as_ref().map(continuation::token);
-    let mut answer = Answer::json(StatusCode::OK, envelope(&owner_rid, feed_name(kind), &bodies));
-    answer.set("x-ms-item-count", &bodies.len().to_string());
+    let page = Page { owner_rid, name: feed_name(kind), rows: bodies };
+    let answer = page.answer(call, shown).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }

@@ -47,12 +47,9 @@ pub(crate) fn shown(call: &Call<'_>, text: Bytes, stamp: &ItemStamp) -> Bytes {
     with(std::str::from_utf8(&text).expect("items are UTF-8"), stamp).into()
 }
 
-/// Items, or rows, as the client wants to see them.
-pub(crate) fn all_shown(call: &Call<'_>, bodies: Vec<Bytes>) -> Vec<Bytes> {
-    if !call.headers.flag(EXCLUDE) {
-        return bodies;
-    }
-    bodies.into_iter().map(without).collect()
+/// How the client wants to see items, or rows.
+pub(crate) fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
+    if call.headers.flag(EXCLUDE) { without } else { |body| body }
 }
 
 fn without(body: Bytes) -> Bytes {

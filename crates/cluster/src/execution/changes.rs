@@ -25,17 +25,19 @@ impl Cluster {
         time_max: Duration,
     ) -> Result<Served<ChangePage>, ClusterError> {
         let partition = container.route(&changes.within.min)?;
-        self.list_changes_at(container, partition, changes, time_max).await
+        self.list_changes_at(container, partition, changes, time_max, |page| page).await
     }
 
-    /// The same from the partition that a request was routed to, or from its successor.
-    pub async fn list_changes_at(
+    /// The same from the partition that a request was routed to, or from its successor, and
+    /// what `shape` makes of the page: that takes time for each change, too.
+    pub async fn list_changes_at<T: Send + 'static>(
         &self,
         container: &Arc<Container>,
         partition: Arc<PartitionHandle>,
         changes: Changes,
         time_max: Duration,
-    ) -> Result<Served<ChangePage>, ClusterError> {
+        shape: impl FnOnce(ChangePage) -> T + Send + 'static,
+    ) -> Result<Served<T>, ClusterError> {
         let (container, now) = (Arc::clone(container), self.now());
         let page = self.query_threads().run(move |turn| {
             let start = &changes.within.min;
@@ -49,7 +51,7 @@ impl Cluster {
             turn.check()?;
             let Served { range, lsn, value } = served;
             let value = value.ok_or(ClusterError::NoRange(range))?;
-            Ok(Served { range, lsn, value })
+            Ok(Served { range, lsn, value: shape(value) })
         });
         page.await?
     }

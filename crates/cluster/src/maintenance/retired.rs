@@ -14,7 +14,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use model::json::Object;
-use partition::{BucketNumber, ContainerNumber, Item, bucket_prefix, container_prefix};
+use partition::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix};
 use storage::{
     Chunk, CommitStatus, Direction, KeyRange, ScanLimit, StorageError, Store, Ticket, WriteBatch,
     WriteSession,
@@ -22,7 +22,7 @@ use storage::{
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
-use crate::system::SystemWrite;
+use crate::system::{SystemItems, SystemWrite};
 use crate::transition::rebucket::owner;
 use crate::transition::switch::TransitionStep;
 
@@ -105,13 +105,13 @@ impl fmt::Display for RetiredPrefix {
 impl Cluster {
     /// What is still to be removed.
     pub async fn retired(&self) -> Result<Vec<RetiredPrefix>, ClusterError> {
-        let list = self.system_list(CHUNK_MARKS);
-        self.aside(move || list_retired(list)).await?
+        let items = self.system_items()?;
+        self.aside(move || list_retired(&items)).await?
     }
 
     /// The same on the calling thread, which may block.
     pub(crate) fn retired_blocking(&self) -> Result<Vec<RetiredPrefix>, ClusterError> {
-        list_retired(self.system_list(CHUNK_MARKS))
+        list_retired(&self.system_items()?)
     }
 
     /// Removes the keys of a retired prefix.
@@ -188,14 +188,12 @@ impl Cluster {
     }
 }
 
-fn list_retired(
-    list: impl Fn(&str, Option<&str>) -> Result<(Vec<Item>, bool), ClusterError>,
-) -> Result<Vec<RetiredPrefix>, ClusterError> {
+fn list_retired(items: &SystemItems) -> Result<Vec<RetiredPrefix>, ClusterError> {
     let mut retired = Vec::new();
     let mut after: Option<String> = None;
     loop {
-        let (items, _) = list(PREFIX, after.as_deref())?;
-        let ids = items.iter().filter_map(|item| item.json().get("id")?.as_str());
+        let (marks, _) = items.list(PREFIX, after.as_deref(), CHUNK_MARKS)?;
+        let ids = marks.iter().filter_map(|item| item.json().get("id")?.as_str());
         let ids: Vec<String> = ids.map(Cow::into_owned).collect();
         retired.extend(ids.iter().filter_map(|id| RetiredPrefix::parse_mark(id)));
         match ids.into_iter().next_back() {

@@ -46,6 +46,8 @@ struct Job {
     state: State,
     /// The query that it helps, which is charged for what it runs.
     helps: Option<Number>,
+    /// Whether it may be refused when it turns out to be heavy.
+    is_refusable: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,24 +89,25 @@ impl Schedule {
         if self.jobs.values().filter(is_new).count() >= QUEUE_MAX {
             return Err(Full);
         }
-        Ok(self.take_in())
+        Ok(self.insert(Duration::ZERO, None, true))
     }
 
-    /// Admits work that is not refused however many wait.
+    /// Admits work that is not refused however many wait or are heavy.
     pub(super) fn take_in(&mut self) -> Number {
-        let number = self.tick();
-        let state = State::New { since: number };
-        self.jobs.insert(number, Job { attained: Duration::ZERO, state, helps: None });
-        number
+        self.insert(Duration::ZERO, None, false)
     }
 
     /// Admits a helper of a query. Both are scheduled as one: it comes when the query
     /// would, having run for as long, and its running time counts as the query's.
     pub(super) fn take_in_helper(&mut self, query: Number) -> Number {
-        let number = self.tick();
         let attained = self.jobs.get(&query).map_or(Duration::ZERO, |job| job.attained);
+        self.insert(attained, Some(query), false)
+    }
+
+    fn insert(&mut self, attained: Duration, helps: Option<Number>, is_refusable: bool) -> Number {
+        let number = self.tick();
         let state = State::New { since: number };
-        self.jobs.insert(number, Job { attained, state, helps: Some(query) });
+        self.jobs.insert(number, Job { attained, state, helps, is_refusable });
         number
     }
 
@@ -163,7 +166,8 @@ impl Schedule {
             }
             return Ok(());
         }
-        if !was_heavy && job.attained >= HEAVY_AFTER && heavy >= HEAVY_MAX {
+        let becomes_heavy = !was_heavy && job.attained >= HEAVY_AFTER;
+        if becomes_heavy && heavy >= HEAVY_MAX && job.is_refusable {
             return Err(Full);
         }
         job.state = State::Waiting { since };
@@ -292,6 +296,11 @@ mod tests {
             let _ = number;
         }
         assert_eq!(refused, QUEUE_MAX - schedule.jobs.len());
+        // Its client waits for something that cannot be taken back.
+        let needed = schedule.take_in();
+        schedule.grant(true).unwrap();
+        assert_eq!(schedule.pause(needed, HEAVY_AFTER), Ok(()));
+        schedule.end(needed);
         let heavy = schedule.jobs.values().filter(|job| job.attained >= HEAVY_AFTER).count();
         assert_eq!(heavy, HEAVY_MAX);
     }

@@ -372,6 +372,13 @@ impl Turn {
         if ends { Err(ClusterError::Stopping) } else { Ok(()) }
     }
 
+    /// Yields if it is another query's turn. To be called after each step of long work, some
+    /// microseconds apart; fails if the work has to end.
+    pub fn give_way(&self) -> Result<(), ClusterError> {
+        self.go_on(Duration::MAX);
+        self.check()
+    }
+
     /// Yields if it is another query's turn. Returns whether there is time left.
     pub(crate) fn go_on(&self, time_max: Duration) -> bool {
         let mut now = self.shared.runtime.clock.monotonic();

@@ -349,7 +349,7 @@ fn waiting_on_an_async_worker_is_caught() {
     let on_disk = local::create(folder.path(), LocalConfig::default(), &Runtime::real());
     for store in [memory::create(), on_disk.unwrap()] {
         let fixture = Fixture::new(Arc::clone(&store));
-        let list = || drop(fixture.cluster.list_system_blocking("a:", None, 1));
+        let list = || drop(fixture.cluster.system_items().unwrap().list("a:", None, 1));
         let submit = || drop(store.write_session().submit(WriteBatch::new()));
         let wait =
             || assert_eq!(storage::Ticket::resolved(CommitStatus::Full).wait(), CommitStatus::Full);

@@ -182,13 +182,20 @@ impl AsyncWrite for Socket {
     }
 }
 
-/// A socket that reports to a [`ConnectionActivity`].
+/// Bytes of an answer that are handed to the socket before the worker serves others. The
+/// system copies them, and TLS encrypts them: some tens of microseconds.
+const WRITE_BYTES_AT_ONCE: usize = 64 << 10;
+
+/// A socket that reports to a [`ConnectionActivity`], and that lets other connections have
+/// their turn while a long answer is written.
 #[derive(Debug)]
 pub(crate) struct Transport {
     pub(crate) socket: Socket,
     activity: Arc<ConnectionActivity>,
     /// Bytes that were read before and not used; they come first.
     unread: Bytes,
+    /// Bytes that may be written before others have their turn.
+    allowance: usize,
 }
 
 impl Transport {
@@ -200,11 +207,23 @@ impl Transport {
         if !unread.is_empty() {
             activity.head_begun();
         }
-        Transport { socket, activity, unread }
+        Transport { socket, activity, unread, allowance: WRITE_BYTES_AT_ONCE }
     }
 
-    fn wrote(&self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
+    /// How much may be written now. When that is used up, the task is woken to continue after
+    /// others.
+    fn poll_allowance(&mut self, cx: &mut Context<'_>) -> Poll<usize> {
+        if self.allowance == 0 {
+            self.allowance = WRITE_BYTES_AT_ONCE;
+            cx.waker().wake_by_ref();
+            return self.note(Poll::Pending);
+        }
+        Poll::Ready(self.allowance)
+    }
+
+    fn wrote(&mut self, result: Poll<io::Result<usize>>) -> Poll<io::Result<usize>> {
         if let Poll::Ready(Ok(len)) = result {
+            self.allowance = self.allowance.saturating_sub(len);
             self.activity.bytes_went(len);
         }
         self.note(result)
@@ -242,7 +261,8 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         bytes: &[u8],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.socket).poll_write(cx, bytes);
+        let len = ready!(self.poll_allowance(cx));
+        let result = Pin::new(&mut self.socket).poll_write(cx, bytes.get(..len).unwrap_or(bytes));
         self.wrote(result)
     }
 
@@ -251,7 +271,12 @@ impl AsyncWrite for Transport {
         cx: &mut Context<'_>,
         slices: &[io::IoSlice<'_>],
     ) -> Poll<io::Result<usize>> {
-        let result = Pin::new(&mut self.socket).poll_write_vectored(cx, slices);
+        let len = ready!(self.poll_allowance(cx));
+        let socket = Pin::new(&mut self.socket);
+        let result = match slices.iter().map(|slice| slice.len()).sum::<usize>() <= len {
+            true => socket.poll_write_vectored(cx, slices),
+            false => socket.poll_write_vectored(cx, &first_of(slices, len)),
+        };
         self.wrote(result)
     }
 
@@ -261,10 +286,92 @@ impl AsyncWrite for Transport {
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         let result = Pin::new(&mut self.socket).poll_flush(cx);
+        // An answer has been written; the connection waits for its next request.
+        if result.is_ready() {
+            self.allowance = WRITE_BYTES_AT_ONCE;
+        }
         self.note(result)
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         Pin::new(&mut self.socket).poll_shutdown(cx)
+    }
+}
+
+/// The first bytes of all slices together.
+fn first_of<'a>(slices: &'a [io::IoSlice<'_>], mut len: usize) -> Vec<io::IoSlice<'a>> {
+    let mut first = Vec::new();
+    for slice in slices {
+        let part = slice.get(..len).unwrap_or(slice);
+        len -= part.len();
+        first.push(io::IoSlice::new(part));
+        if len == 0 {
+            break;
+        }
+    }
+    first
+}
+
+#[cfg(test)]
+mod tests {
+    use std::future::poll_fn;
+
+    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    async fn connected() -> (Transport, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (tcp, _) = listener.accept().await.unwrap();
+        (Transport::new(Socket::Plain(tcp), Arc::default(), Bytes::new()), client)
+    }
+
+    /// Writes all of it, and returns the bytes that were written from one turn to the next.
+    async fn write_in_turns(transport: &mut Transport, mut bytes: &[u8]) -> Vec<usize> {
+        let mut turns = vec![0];
+        poll_fn(|cx| {
+            while !bytes.is_empty() {
+                let (head, body) = bytes.split_at(bytes.len().min(10));
+                let slices = [io::IoSlice::new(head), io::IoSlice::new(body)];
+                let Poll::Ready(wrote) = Pin::new(&mut *transport).poll_write_vectored(cx, &slices)
+                else {
+                    turns.push(0);
+                    return Poll::Pending;
+                };
+                let wrote = wrote.unwrap();
+                *turns.last_mut().unwrap() += wrote;
+                bytes = &bytes[wrote..];
+            }
+            Poll::Ready(())
+        })
+        .await;
+        turns
+    }
+
+    #[tokio::test]
+    async fn others_have_their_turn_while_a_long_answer_is_written() {
+        let (mut transport, mut client) = connected().await;
+        let answer: Vec<u8> = (0..=250).cycle().take(1 << 20).collect();
+        let received = tokio::spawn(async move {
+            let mut received = vec![0; 1 << 20];
+            client.read_exact(&mut received).await.unwrap();
+            received
+        });
+        let turns = write_in_turns(&mut transport, &answer).await;
+        assert!(turns.iter().all(|bytes| *bytes <= WRITE_BYTES_AT_ONCE), "{turns:?}");
+        assert_eq!(received.await.unwrap(), answer);
+    }
+
+    #[tokio::test]
+    async fn short_answers_are_written_at_once_however_many_there_are() {
+        let (mut transport, mut client) = connected().await;
+        for _ in 0..4 * WRITE_BYTES_AT_ONCE / 1_000 {
+            let turns = write_in_turns(&mut transport, &[7; 1_000]).await;
+            assert_eq!(turns, [1_000]);
+            transport.flush().await.unwrap();
+            client.read_exact(&mut [0; 1_000]).await.unwrap();
+        }
     }
 }

@@ -16,16 +16,16 @@ use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
 
 use crate::catalogue::kind::{Kind, Link};
-use crate::catalogue::{Counters, Record, Stored, item_id, item_prefix};
+use crate::catalogue::{Counters, Record, Stored, giving_way, item_prefix};
 use crate::error::ServiceError;
 use crate::pipeline::account;
-use crate::pipeline::limits::PAGE_ITEMS_MAX;
 use crate::pipeline::meta::{Amount, Holding, ResponseMeta};
 use crate::request::{Conditions, ListResources, ResourceAction};
 use crate::response::{Feed, ResourceReply, ResourceRest};
 use crate::service::{Service, id_of};
 use crate::throughput::offer::{Offer, OfferType};
 use crate::verb::{Facts, Subject, Verb};
+use query::PageBuilder;
 use resolve::Parent;
 pub use sweep::Swept;
 
@@ -262,15 +262,20 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
         let parent = self.parent(&parent, kind, meta).await?;
-        let prefix = item_prefix(kind, parent.rid());
-        let after = after.map(|name| item_id(kind, parent.rid(), &name));
-        let items_max = items_max.clamp(1, PAGE_ITEMS_MAX);
-        let (items, more) = self.cluster.list_system(&prefix, after.as_deref(), items_max).await?;
-        let last = items.last().map(id_of);
-        let name = last.filter(|_| more).and_then(|id| Some(id.strip_prefix(&prefix)?.to_owned()));
-        let render = |item| Stored::read(kind, parent.rid(), item).map(|stored| stored.render());
-        let bodies = items.iter().map(render).collect::<Result<_, _>>()?;
-        let rest = name.map(ResourceRest::AfterName);
+        let records = self.records(kind, parent.rid())?.after(after.as_deref());
+        let mut page = PageBuilder::new(items_max, &self.limits);
+        let listed = self.read_records(move |turn| {
+            let mut last = None;
+            for stored in giving_way(records, turn) {
+                let stored = stored?;
+                if !page.takes(stored.render()) {
+                    return Ok((page.rows, last.map(ResourceRest::AfterName)));
+                }
+                last = Some(stored.record.name().to_owned());
+            }
+            Ok((page.rows, None))
+        });
+        let (bodies, rest) = listed.await?;
         Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
 

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use cluster::ClusterError;
-use model::charge::Work;
+use model::charge::{Charge, Work};
 use model::position::Lsn;
+use model::rid::ContainerRid;
 use partition::{ChangePage, Changes, Item};
 
 use crate::error::ServiceError;
 use crate::items::{check_session, named, scope_prefix};
+use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::limits::PAGE_ITEMS_MAX;
 use crate::pipeline::meta::ResponseMeta;
@@ -59,39 +61,50 @@ impl Service {
             bytes_max: self.limits.response_bytes_max,
         };
         let time_max = Duration::from_millis(self.limits.operation_ms_max);
-        let container = &entry.container;
-        let served = self.cluster.list_changes_at(container, partition, changes, time_max).await;
-        let served = served.map_err(|error| spread(entry, &list.scope, error))?;
+        let (container, rid) = (&entry.container, entry.rid);
+        let shape = move |page| ShownChanges::of(page, rid);
+        let served = self.cluster.list_changes_at(container, partition, changes, time_max, shape);
+        let served = served.await.map_err(|error| spread(entry, &list.scope, error))?;
         let lsn = served.lsn;
         let page = meta.served(served);
-        for work in page_work(&page) {
-            meta.worked(&work);
-        }
+        meta.charged(page.charge);
         guard.pay(key.as_ref(), meta);
         check_session(entry, list.session.as_ref(), meta)?;
-        let change = |item: &Item| Change {
-            text: item.text.clone(),
-            stamp: item.stamp(entry.rid),
-            lsn: item.lsn,
-        };
         Ok(ChangeFeed {
             owner_rid: entry.rid.to_string(),
-            through: through(list.start, &page, lsn),
+            through: page.through(list.start, lsn),
             complete: page.cut.is_none(),
-            changes: page.items.iter().map(change).collect(),
+            changes: page.changes,
         })
     }
 }
 
-/// How far a page goes. One that was not cut has seen everything up to the LSN that the
-/// partition reported, and may have seen more.
-fn through(start: ChangeStart, page: &ChangePage, lsn: Lsn) -> Lsn {
-    let before = match start {
-        ChangeStart::After(after) => after,
-        ChangeStart::Now => Lsn::ZERO,
-    };
-    let last = page.items.last().map_or(before, |item| item.lsn);
-    page.cut.unwrap_or(lsn.max(last).max(before))
+/// A page of changes as clients get it, and what it costs. Made on a query thread.
+struct ShownChanges {
+    changes: Vec<Change>,
+    cut: Option<Lsn>,
+    charge: Charge,
+}
+
+impl ShownChanges {
+    fn of(page: ChangePage, container: ContainerRid) -> ShownChanges {
+        let charge = page_work(&page).map(|work| account::charge(&work)).sum();
+        let change =
+            |item: Item| Change { stamp: item.stamp(container), lsn: item.lsn, text: item.text };
+        let changes = page.items.into_iter().map(change).collect();
+        ShownChanges { changes, cut: page.cut, charge }
+    }
+
+    /// How far the page goes. One that was not cut has seen everything up to the LSN that
+    /// the partition reported, and may have seen more.
+    fn through(&self, start: ChangeStart, lsn: Lsn) -> Lsn {
+        let before = match start {
+            ChangeStart::After(after) => after,
+            ChangeStart::Now => Lsn::ZERO,
+        };
+        let last = self.changes.last().map_or(before, |change| change.lsn);
+        self.cut.unwrap_or(lsn.max(last).max(before))
+    }
 }
 
 /// Only a client that named a range can have been wrong about the layout.

@@ -7,7 +7,7 @@ use std::sync::{Arc, LazyLock};
 
 use bytes::Bytes;
 use cluster::{ClusterError, Cursor, PageBounds, PageQuery, QueryPage};
-use model::charge::Work;
+use model::charge::{Charge, Work};
 use model::epk::EpkRange;
 use model::system_properties::SystemProperties;
 use partition::Approach;
@@ -16,6 +16,7 @@ use query::{Bound, Parameters, Query};
 use super::queries::failed;
 use super::{OWN_BYTES, check_session, scope_prefix};
 use crate::error::ServiceError;
+use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::limits::PAGE_ITEMS_MAX;
 use crate::pipeline::meta::ResponseMeta;
@@ -91,15 +92,14 @@ impl Service {
                 system: system.clone(),
                 names_indexes: false,
             };
-            let page = self.list_page(entry, query).await?;
+            let (page, charge) = self.list_page(entry, query).await?;
             for part in &page.served {
                 meta.saw(part.range, part.lsn);
             }
-            page_work(&page.rows, system.as_deref()).for_each(|work| meta.worked(&work));
+            meta.charged(charge);
             guard.pay(None, meta);
             check_session(entry, session.as_ref(), meta)?;
-            let read: usize = page.rows.iter().map(Bytes::len).sum();
-            bytes_left = bytes_left.saturating_sub(read as u64);
+            bytes_left = bytes_left.saturating_sub(page.report.row_bytes);
             bodies.extend(page.rows);
             after = page.rest;
             // A partition that stops at an item has scanned enough of them, though all may
@@ -120,13 +120,23 @@ impl Service {
         PageBounds { rows, bytes, scanned: SCANNED_MAX, ..self.page_bounds(rows) }
     }
 
+    /// A page, and what it costs.
     async fn list_page(
         &self,
         entry: &ResolvedContainer,
         query: PageQuery,
-    ) -> Result<QueryPage, ServiceError> {
+    ) -> Result<(QueryPage, Charge), ServiceError> {
         let (container, now) = (Arc::clone(&entry.container), self.now());
-        let page = self.cluster.take_turns(move |turn| turn.answer(&container, now, query));
+        let page = self.cluster.take_turns(move |turn| {
+            let system = query.system.clone();
+            let page = turn.answer(&container, now, query)?;
+            let mut charge = Charge::ZERO;
+            for work in page_work(&page.rows, system.as_deref()) {
+                turn.give_way()?;
+                charge += account::charge(&work);
+            }
+            Ok((page, charge))
+        });
         page.await?.map_err(|failure| failed(entry, failure, EVERYTHING))
     }
 }

@@ -10,12 +10,11 @@ use cluster::{
 };
 use model::charge::Work;
 use model::epk::EpkRange;
-use model::json::Value;
 use model::position::{Lsn, Timestamp};
 use partition::Head;
 
-use crate::catalogue::ContainerEntry;
 use crate::catalogue::kind::{Kind, Link};
+use crate::catalogue::{ContainerEntry, Stored};
 use crate::error::ServiceError;
 use crate::maintenance::Maintenance;
 use crate::maintenance::reindex;
@@ -25,7 +24,7 @@ use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::ReadRanges;
 use crate::response::{RangeInfo, Ranges};
 use crate::service::Service;
-use crate::throughput::offer::Offer;
+use crate::throughput::offer::{Offer, offer_owner};
 use crate::throughput::provision::can_grow;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
@@ -149,25 +148,23 @@ impl Maintenance<'_> {
     /// merges that took. Containers that share a database's throughput are left
     /// alone, as their ranges belong to its budgets.
     pub async fn merge_cold(self, quiet: Duration) -> Result<usize, ServiceError> {
-        let mut candidates = Vec::new();
-        self.service
-            .each_record(Kind::Offer, "", |stored| {
-                let rid = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
-                let offer = Offer::read(&stored.record)?;
-                let directory = self.service.directory();
-                let entry = rid.and_then(|rid| directory.container_of_rid(rid));
-                candidates.extend(entry.map(|entry| (Arc::clone(&entry.container), offer)));
-                Ok(())
-            })
-            .await?;
+        let settled = |Stored { record, .. }: Stored| {
+            let offer = Some(Offer::read(&record)?).filter(|offer| !offer.pending);
+            Ok(offer.zip(offer_owner(&record).map(str::to_owned)))
+        };
         let mut merges = 0;
-        for (container, offer) in candidates.iter().filter(|(_, offer)| !offer.pending) {
+        for (offer, owner) in self.service.select_records(Kind::Offer, "", settled).await? {
+            let container = {
+                let directory = self.service.directory();
+                directory.container_of_rid(&owner).map(|entry| Arc::clone(&entry.container))
+            };
+            let Some(container) = container else { continue };
             let rate = offer.throughput.rate();
             let ranges = u32::try_from(container.map().ranges().len()).unwrap_or(u32::MAX);
             if rate / ranges.max(1) < self.service.limits.merge_throughput_below {
                 let rule =
                     MergeRule { quiet, ranges_min: self.service.limits.ranges_for_scaling(rate) };
-                let merged = self.service.cluster.merge_cold(container, &rule).await?;
+                let merged = self.service.cluster.merge_cold(&container, &rule).await?;
                 merges += usize::from(merged.is_some());
             }
         }

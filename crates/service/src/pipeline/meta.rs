@@ -87,7 +87,12 @@ impl ResponseMeta {
 
     /// Records what one operation is charged for.
     pub(crate) fn worked(&mut self, work: &Work) {
-        self.charge += account::charge(work);
+        self.charged(account::charge(work));
+    }
+
+    /// Records the charge of several operations together.
+    pub(crate) fn charged(&mut self, charge: Charge) {
+        self.charge += charge;
     }
 
     /// Records the attempt if a check has failed that partitions leave to us.

@@ -68,6 +68,11 @@ pub enum Migration {
     ToManual,
 }
 
+/// The resource id of what an offer is for.
+pub(crate) fn offer_owner(offer: &Record) -> Option<&str> {
+    offer.definition.get("offerResourceId").and_then(Value::as_str)
+}
+
 impl Offer {
     pub(crate) fn new(throughput: Throughput, asked: bool) -> Offer {
         Offer {

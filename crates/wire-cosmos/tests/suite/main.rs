@@ -6,6 +6,7 @@ mod batches;
 mod headers;
 mod hostile;
 mod hybrid;
+mod pages;
 mod queries;
 mod tokens;
 mod transcripts;

@@ -18,7 +18,7 @@ use super::{Asked, definition, offers, sweep, taken};
 use crate::catalogue::kind::Kind;
 use crate::catalogue::{Counters, Record};
 use crate::error::ServiceError;
-use crate::service::{Service, container_spec};
+use crate::service::{Service, container_number, container_spec};
 use crate::throughput::offer::Offer;
 
 /// Containers that are dropped in one transaction: a handful of writes for each.
@@ -114,13 +114,9 @@ impl Service {
     /// The record of a container, if it was not dropped.
     async fn container_record(&self, rid: &str) -> Result<Option<Record>, ServiceError> {
         let parsed = ContainerRid::parse(rid).map_err(ServiceError::internal)?;
-        let mut found = None;
-        self.each_record(Kind::Container, &parsed.database().to_string(), |stored| {
-            found = Some(stored.record).filter(|record| record.rid == rid).or(found.take());
-            Ok(())
-        })
-        .await?;
-        Ok(found)
+        let database = parsed.database().to_string();
+        let found = self.find_by_rid(Kind::Container, &database, rid).await?;
+        Ok(found.map(|stored| stored.record))
     }
 
     pub(super) async fn delete_container(
@@ -185,15 +181,8 @@ impl Service {
     }
 
     async fn offer_of_database(&self, parent: &Parent) -> Result<Option<Offer>, ServiceError> {
-        let mut database = None;
-        self.each_record(Kind::Database, "", |stored| {
-            if stored.record.rid == parent.rid() {
-                database = Some(stored.record);
-            }
-            Ok(())
-        })
-        .await?;
-        database.map_or(Ok(None), |record| self.offer_of(&record))
+        let database = self.find_by_rid(Kind::Database, "", parent.rid()).await?;
+        database.map_or(Ok(None), |stored| self.offer_of(&stored.record))
     }
 }
 
@@ -206,7 +195,7 @@ pub(super) fn push_delete(
     writes.push(SystemWrite::Delete { id: record.item_id(), if_match });
     writes.push(sweep::mark(&record.rid));
     offers::push_delete(writes, record);
-    Ok(container_spec(record)?.number)
+    container_number(record)
 }
 
 /// Checks policies, and the queries of computed properties, which lower layers cannot

@@ -19,7 +19,7 @@ use crate::pipeline::meta::ResponseMeta;
 use crate::request::Conditions;
 use crate::response::ResourceReply;
 use crate::service::Service;
-use crate::throughput::offer::{self, Migration, Offer, OfferStatus, OfferType};
+use crate::throughput::offer::{self, Migration, Offer, OfferStatus, OfferType, offer_owner};
 use crate::throughput::provision::can_grow;
 
 /// What an offer is for, as it is now.
@@ -52,17 +52,10 @@ impl Maintenance<'_> {
     /// To be called after a start and whenever [`Maintenance::scaling_wanted`] says so.
     pub async fn scale(self) -> Result<usize, ServiceError> {
         self.service.raise_outgrown().await?;
-        let mut waiting = Vec::new();
-        self.service
-            .each_record(Kind::Offer, "", |stored| {
-                if Offer::read(&stored.record)?.pending {
-                    waiting.push(stored.record);
-                }
-                Ok(())
-            })
-            .await?;
+        let waiting =
+            |Stored { record, .. }: Stored| Ok(Offer::read(&record)?.pending.then_some(record));
         let mut splits = 0;
-        for record in waiting {
+        for record in self.service.select_records(Kind::Offer, "", waiting).await? {
             splits += self.service.scale_one(record).await?;
         }
         Ok(splits)
@@ -187,16 +180,12 @@ impl Service {
     /// An autoscale maximum also limits how much may be stored: it grows with the data.
     async fn raise_outgrown(&self) -> Result<(), ServiceError> {
         let _one_at_a_time = self.changes.lock().await;
-        let mut scaling = Vec::new();
-        self.each_record(Kind::Offer, "", |Stored { record, .. }| {
+        let scaling = |Stored { record, .. }: Stored| {
             let Offer { throughput, pending, .. } = Offer::read(&record)?;
-            if matches!(throughput, Throughput::Autoscale { .. }) && !pending {
-                scaling.push((record, throughput.rate()));
-            }
-            Ok(())
-        })
-        .await?;
-        for (record, rate) in scaling {
+            let scales = matches!(throughput, Throughput::Autoscale { .. }) && !pending;
+            Ok(scales.then(|| (record, throughput.rate())))
+        };
+        for (record, rate) in self.select_records(Kind::Offer, "", scaling).await? {
             let higher = rate + 1..=self.limits.throughput_max;
             if !higher.contains(&self.offer_status(&record).await?.minimum) {
                 continue;
@@ -261,7 +250,7 @@ impl Service {
     }
 
     fn owner(&self, offer: &Record) -> Result<Owner, ServiceError> {
-        let rid = offer.definition.get("offerResourceId").and_then(Value::as_str);
+        let rid = offer_owner(offer);
         let rid = rid.ok_or_else(|| ServiceError::internal("an offer has no owner"))?;
         let directory = self.directory();
         if let Some(container) = directory.container_of_rid(rid) {
@@ -278,15 +267,12 @@ impl Service {
         &self,
         rid: &str,
     ) -> Result<Option<(Record, Offer)>, ServiceError> {
-        let mut found = None;
-        self.each_record(Kind::Offer, "", |stored| {
-            let owner = stored.record.definition.get("offerResourceId").and_then(Value::as_str);
-            if owner == Some(rid) {
-                found = Some((Offer::read(&stored.record)?, stored.record));
-            }
-            Ok(())
-        })
-        .await?;
+        let rid = rid.to_owned();
+        let of_it = move |Stored { record, .. }: Stored| match offer_owner(&record) {
+            Some(owner) if owner == rid => Ok(Some((Offer::read(&record)?, record))),
+            Some(_) | None => Ok(None),
+        };
+        let found = self.select_records(Kind::Offer, "", of_it).await?.pop();
         Ok(found.map(|(offer, record)| (record, offer)))
     }
 

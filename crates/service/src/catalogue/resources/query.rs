@@ -10,9 +10,10 @@ use std::sync::Arc;
 
 use bytes::Bytes;
 use model::json::Raw;
+use model::limits::Limits;
 use query::{Bound, Context, Query, QueryError, QueryLimits, Run, STEPS_MAX};
 
-use super::resolve::Parent;
+use crate::catalogue::{Stored, giving_way};
 use crate::error::ServiceError;
 use crate::items::queries::{parse_parameters, refused};
 use crate::pipeline::account;
@@ -64,14 +65,15 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<Feed<ResourceRest>, ServiceError> {
         let parent = self.parent(&query.parent, query.kind, meta).await?;
-        let records = self.queried_records(&parent, &query).await?;
-        let page = PageBuilder {
-            rows: Vec::new(),
-            bytes: 0,
-            rows_max: query.items_max.clamp(1, PAGE_ITEMS_MAX),
-            bytes_max: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
+        let after = match &query.after {
+            Some(ResourceRest::AfterName(name)) => Some(name.as_str()),
+            Some(ResourceRest::AfterRows(_)) | None => None,
         };
+        let records = self.records(query.kind, parent.rid())?.after(after);
+        let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
+        let page = PageBuilder::new(query.items_max, &self.limits);
         let page = self.cluster.take_turns(move |turn| {
+            let records = queried(giving_way(records, turn), query.shown, bytes_max)?;
             let context = Arc::new(Context { watch: Some(turn.watch()), ..Context::default() });
             let bind = || -> Result<Bound, QueryError> {
                 let parameters = parse_parameters(&query.parameters)?;
@@ -94,55 +96,59 @@ impl Service {
         let (bodies, rest) = page.await.map_err(ServiceError::from).flatten()?;
         Ok(Feed { owner_rid: parent.rid().to_owned(), bodies, rest })
     }
+}
 
-    /// The resources that a query is about: those after a name, if it continues there.
-    async fn queried_records(
-        &self,
-        parent: &Parent,
-        query: &QueryResources,
-    ) -> Result<Vec<Named>, ServiceError> {
-        let (mut records, mut bytes) = (Vec::new(), 0);
-        let bytes_max = self.limits.response_bytes_max.saturating_mul(QUERY_ANSWERS_MAX);
-        self.each_record(query.kind, parent.rid(), |stored| {
-            let name = stored.record.name().to_owned();
-            if matches!(&query.after, Some(ResourceRest::AfterName(last)) if name <= *last) {
-                return Ok(());
-            }
-            let text = (query.shown)(stored.render());
-            bytes += text.len() as u64;
-            if records.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
-                let message = format!(
-                    "The query covers more than {QUERY_RECORDS_MAX} resources, or {bytes_max} bytes of them."
-                );
-                return Err(ServiceError::Quota { message });
-            }
-            records.push((name, text));
-            Ok(())
-        })
-        .await?;
-        Ok(records)
+/// The resources that a query is about, as its client sees them.
+fn queried(
+    records: impl Iterator<Item = Result<Stored, ServiceError>>,
+    shown: fn(Bytes) -> Bytes,
+    bytes_max: u64,
+) -> Result<Vec<Named>, ServiceError> {
+    let (mut named, mut bytes) = (Vec::new(), 0);
+    for stored in records {
+        let stored = stored?;
+        let text = shown(stored.render());
+        bytes += text.len() as u64;
+        if named.len() == QUERY_RECORDS_MAX || bytes > bytes_max {
+            let message = format!(
+                "The query covers more than {QUERY_RECORDS_MAX} resources, or {bytes_max} bytes of them."
+            );
+            return Err(ServiceError::Quota { message });
+        }
+        named.push((stored.record.name().to_owned(), text));
     }
+    Ok(named)
 }
 
 /// The rows of a page, and where the next one begins.
 type Page = (Vec<Bytes>, Option<ResourceRest>);
 
 /// A page that is being filled.
-struct PageBuilder {
-    rows: Vec<Bytes>,
+pub(super) struct PageBuilder {
+    pub(super) rows: Vec<Bytes>,
     bytes: usize,
     rows_max: usize,
     bytes_max: usize,
 }
 
 impl PageBuilder {
+    pub(super) fn new(items_max: usize, limits: &Limits) -> PageBuilder {
+        PageBuilder {
+            rows: Vec::new(),
+            bytes: 0,
+            rows_max: items_max.clamp(1, PAGE_ITEMS_MAX),
+            bytes_max: usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX),
+        }
+    }
+
     /// Adds a row, if it fits. The first one always does.
-    fn takes(&mut self, row: String) -> bool {
+    pub(super) fn takes(&mut self, row: impl Into<Bytes>) -> bool {
+        let row = row.into();
         let fits = self.rows.len() < self.rows_max && self.bytes + row.len() <= self.bytes_max;
         let taken = fits || self.rows.is_empty();
         if taken {
             self.bytes += row.len();
-            self.rows.push(row.into());
+            self.rows.push(row);
         }
         taken
     }

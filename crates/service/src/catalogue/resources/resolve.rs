@@ -135,18 +135,23 @@ impl Service {
         if let Some(item) = by_name {
             return Stored::read(kind, parent_rid, &item).map(Some);
         }
-        let mut found = None;
         // Only texts that could be a resource id are searched among the siblings.
-        if looks_like_rid(name) {
-            self.each_record(kind, parent_rid, |stored| {
-                if stored.record.rid == name {
-                    found = Some(stored);
-                }
-                Ok(())
-            })
-            .await?;
+        if !looks_like_rid(name) {
+            return Ok(None);
         }
-        Ok(found)
+        self.find_by_rid(kind, parent_rid, name).await
+    }
+
+    /// A resource by its resource id.
+    pub(super) async fn find_by_rid(
+        &self,
+        kind: Kind,
+        parent_rid: &str,
+        rid: &str,
+    ) -> Result<Option<Stored>, ServiceError> {
+        let rid = rid.to_owned();
+        let of_rid = move |stored: Stored| Ok(Some(stored).filter(|it| it.record.rid == rid));
+        Ok(self.select_records(kind, parent_rid, of_rid).await?.pop())
     }
 }
 

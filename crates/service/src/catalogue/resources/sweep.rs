@@ -6,12 +6,13 @@
 
 use cluster::{RetiredPrefix, SystemWrite};
 use model::json::Object;
-use partition::ContainerNumber;
+use partition::{ContainerNumber, Item};
 
 use crate::catalogue::kind::Kind;
+use crate::catalogue::{Stored, item_prefix};
 use crate::error::ServiceError;
 use crate::maintenance::Maintenance;
-use crate::service::{Service, container_spec, id_of};
+use crate::service::{Service, container_number, id_of};
 
 const PREFIX: &str = "orphans:";
 
@@ -87,13 +88,13 @@ impl Service {
     /// Containers whose database was dropped, and which are yet to follow it.
     pub(crate) fn containers_to_sweep(&self) -> Result<Vec<ContainerNumber>, ServiceError> {
         let (mut numbers, mut after) = (Vec::new(), None);
+        let items = self.cluster.system_items()?;
         loop {
-            let (marks, more) =
-                self.cluster.list_system_blocking(PREFIX, after.as_deref(), STEP)?;
+            let (marks, more) = items.list(PREFIX, after.as_deref(), STEP)?;
             for mark in marks.iter().map(id_of) {
                 let rid = mark.strip_prefix(PREFIX).unwrap_or_default();
-                for stored in self.records_blocking(Kind::Container, rid)? {
-                    numbers.push(container_spec(&stored.record)?.number);
+                for stored in self.records(Kind::Container, rid)? {
+                    numbers.push(container_number(&stored?.record)?);
                 }
                 after = Some(mark);
             }
@@ -122,24 +123,36 @@ impl Service {
         let mut removed = 0;
         for kind in kinds {
             loop {
-                let prefix = crate::catalogue::item_prefix(kind, rid);
-                let (items, _) = self.cluster.list_system(&prefix, None, STEP).await?;
-                if items.is_empty() {
+                let children = self.some_children(kind, rid).await?;
+                if children.is_empty() {
                     break;
                 }
+                removed += children.len() as u64;
                 let mut writes = Vec::new();
-                for item in &items {
-                    if kind == Kind::User {
-                        writes.push(mark(
-                            &crate::catalogue::Stored::read(kind, rid, item)?.record.rid,
-                        ));
-                    }
-                    writes.push(SystemWrite::Delete { id: id_of(item), if_match: None });
+                for (id, user) in children {
+                    writes.extend(user.as_deref().map(mark));
+                    writes.push(SystemWrite::Delete { id, if_match: None });
                 }
-                removed += items.len() as u64;
                 self.cluster.write_system_for_relief(writes).await?;
             }
         }
         Ok(removed)
+    }
+
+    /// The first records of a kind, by the ids of their items; of users, which have children
+    /// themselves, with the resource ids.
+    async fn some_children(
+        &self,
+        kind: Kind,
+        parent_rid: &str,
+    ) -> Result<Vec<(String, Option<String>)>, ServiceError> {
+        let (items, prefix) = (self.cluster.system_items()?, item_prefix(kind, parent_rid));
+        let parent_rid = parent_rid.to_owned();
+        let child = move |item: &Item| {
+            let user = (kind == Kind::User).then(|| Stored::read(kind, &parent_rid, item));
+            Ok((id_of(item), user.transpose()?.map(|stored| stored.record.rid)))
+        };
+        self.read_records(move |_| items.list(&prefix, None, STEP)?.0.iter().map(child).collect())
+            .await
     }
 }
