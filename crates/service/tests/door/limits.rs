@@ -125,11 +125,11 @@ fn an_autoscale_maximum_grows_with_what_is_stored() {
 
 #[test]
 fn a_page_of_a_feed_ends_before_four_megabytes() {
-    const ITEMS: usize = 80;
+    const ITEMS: usize = 60;
     let fixture = Fixture::new();
-    fixture.create_container("c", 2, Throughput::Manual(18_000));
-    // In all more than a query may keep.
-    let text = "x".repeat(900_000);
+    fixture.create_container("c", 2, Throughput::Manual(10_000));
+    // Few, which are sorted, and in all more than a query may keep.
+    let text = "x".repeat(1_200_000);
     for n in 0..ITEMS {
         fixture.create_item("c", format!(r#"{{"id":"{n}","pk":"{n}","text":"{text}"}}"#)).unwrap();
     }
