@@ -20,7 +20,7 @@ mod term_store;
 mod tests;
 
 use std::collections::BTreeMap;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
@@ -28,7 +28,8 @@ use std::time::Duration;
 use anyhow::{Context as _, Result, ensure};
 use clap::ValueEnum as _;
 use index::IndexPlan;
-use runtime::{Random as _, SeededRandom};
+use runtime::{Random as _, Runtime, SeededRandom};
+use storage::local::{self, LocalConfig};
 use storage::{CommitStatus, Counters, Store, WriteBatch, WriteSession};
 use tempfile::TempDir;
 
@@ -42,7 +43,7 @@ use crate::load::count;
 use crate::measure::{Figures, THREAD, Taken};
 use crate::raw::partitions::{PartitionStorey, index_plan};
 use crate::raw::recorder::Recorder;
-use crate::raw::{stores, timed};
+use crate::raw::timed;
 use crate::report::{Column, Measured, Report};
 use crate::target;
 
@@ -77,6 +78,10 @@ pub(crate) struct Options {
     /// Slices of the load, in which designs take turns
     #[arg(long, default_value_t = 4)]
     slices: u64,
+    /// Divides memtables and tables: as many flushes and merges as this many times the documents
+    /// would cause. How many merges a load just misses is an accident that this evens out
+    #[arg(long, default_value_t = 1)]
+    miniature: u64,
     /// Point queries; other questions are asked less often
     #[arg(long, default_value = "4000", value_parser = count)]
     questions: u64,
@@ -108,10 +113,11 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     let mut recorder = Recorder::new()?;
     let targets = options.open()?;
     report.say(format!(
-        "{} documents of {} bytes, {} in each commit, an fsync for each commit",
+        "{} documents of {} bytes, {} in each commit, an fsync for each commit; miniature: {}",
         options.documents,
         documents.text(0, 0).len(),
-        options.group
+        options.group,
+        options.miniature
     ));
     report.begin_table(EXPLANATION);
     report.add(options.load(documents, &mut recorder, &targets)?);
@@ -146,7 +152,7 @@ impl Options {
         let parent = self.folder.clone().unwrap_or_else(std::env::temp_dir);
         let all = Name::value_variants();
         let names = if self.only.is_empty() { all } else { &self.only };
-        names.iter().map(|name| Target::open(*name, &parent)).collect()
+        names.iter().map(|name| Target::open(*name, &parent, self.miniature)).collect()
     }
 
     /// Creates all documents.
@@ -263,9 +269,12 @@ fn of_one_thread(mut figures: Figures) -> Figures {
 }
 
 impl Target {
-    fn open(name: Name, parent: &std::path::Path) -> Result<Target> {
+    fn open(name: Name, parent: &Path, miniature: u64) -> Result<Target> {
         let folder = TempDir::with_prefix_in("orrery-bench-", parent)?;
-        let store = stores::open(&folder.path().join("data"), false)?;
+        let mut config = LocalConfig::default();
+        config.memtable_bytes /= miniature.max(1);
+        config.table_bytes /= miniature.max(1);
+        let store = local::create(&folder.path().join("data"), config, &Runtime::real())?;
         let writer = Mutex::new((Design::new(name), store.write_session()));
         let name = name.to_possible_value().context("a design has a name")?.get_name().to_owned();
         Ok(Target { name, store, writer, folder })

@@ -14,7 +14,7 @@ mod engine;
 pub(crate) mod partitions;
 pub(crate) mod recorder;
 mod services;
-pub(crate) mod stores;
+mod stores;
 
 use std::path::PathBuf;
 use std::sync::atomic::{AtomicU64, Ordering};

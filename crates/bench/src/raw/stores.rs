@@ -12,7 +12,7 @@ use super::Storey;
 use super::recorder::Recorded;
 use crate::document::Documents;
 
-pub(crate) fn open(folder: &Path, in_memory: bool) -> Result<Arc<dyn Store>> {
+pub(super) fn open(folder: &Path, in_memory: bool) -> Result<Arc<dyn Store>> {
     if in_memory {
         return Ok(memory::create());
     }
