@@ -15,6 +15,7 @@
 mod answer;
 mod callgrind;
 mod client;
+mod designs;
 mod disk;
 mod document;
 mod driver;
@@ -48,6 +49,8 @@ enum Cli {
     Instructions(instructions::Options),
     /// Puts the documents straight through service, partition, storage and engine
     Raw(raw::Options),
+    /// Writes and queries the index terms of documents in several layouts, side by side
+    IndexDesigns(designs::Options),
 }
 
 /// Runs the tool with a command line, whose first word is the program's name.
@@ -59,5 +62,6 @@ pub fn run(words: impl IntoIterator<Item = OsString>) -> Result<()> {
         Cli::Load(options) => load::run(&options),
         Cli::Instructions(options) => instructions::run(&options),
         Cli::Raw(options) => raw::run(&options),
+        Cli::IndexDesigns(options) => designs::run(&options),
     }
 }

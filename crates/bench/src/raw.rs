@@ -11,8 +11,8 @@
 //! All storeys have stores of their own in one process and take turns.
 
 mod engine;
-mod partitions;
-mod recorder;
+pub(crate) mod partitions;
+pub(crate) mod recorder;
 mod services;
 mod stores;
 
@@ -222,7 +222,7 @@ impl Measuring {
 }
 
 /// Has threads do something until it says that there is no more.
-fn timed(threads: usize, work: impl Fn() -> Result<bool> + Sync) -> Result<Taken> {
+pub(crate) fn timed(threads: usize, work: impl Fn() -> Result<bool> + Sync) -> Result<Taken> {
     let (clock, before) = (RealClock::new(), Usage::read(std::process::id())?);
     let all = Mutex::new((Latencies::default(), Vec::new()));
     // Threads take their figures with them when they end, so they end after the reading.

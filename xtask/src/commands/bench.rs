@@ -11,10 +11,11 @@ use crate::repo::{self, RepoFile};
 use crate::run::{Cargo, step};
 
 /// The commands of the tool.
-const TOOL: [(&str, &str); 3] = [
+const TOOL: [(&str, &str); 4] = [
     ("load", "What does each operation cost a server, and a whole load of documents?"),
     ("instructions", "How many instructions and allocations does each operation take?"),
     ("raw", "What does each storey cost: service, partition, storage, engine?"),
+    ("index-designs", "What do other layouts of index entries cost to write and to query?"),
 ];
 
 #[derive(Clone, Debug, clap::Args)]
@@ -49,7 +50,7 @@ pub fn run(root: &Path, options: &Options) -> Result<()> {
 
 /// Builds the server beside the tool, which looks for it there, if it needs one.
 fn run_tool(root: &Path, words: &[String]) -> Result<()> {
-    let without = ["raw", "--help", "-h", "--binaries"];
+    let without = ["raw", "index-designs", "--help", "-h", "--binaries"];
     if !words.iter().any(|word| without.contains(&word.as_str())) {
         Cargo::new(root, &["build", "--release", "--quiet", "-p", "server"]).run()?;
     }

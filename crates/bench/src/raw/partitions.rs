@@ -24,14 +24,14 @@ use crate::document::Documents;
 /// When everything happens: 2020-01-01T00:00:00Z.
 const NOW_MILLIS: u64 = 1_577_836_800_000;
 /// As many buckets as the partition of a new container has.
-const BUCKETS: u32 = 8;
+pub(crate) const BUCKETS: u32 = 8;
 /// Keys the hashes of paths.
 const PATH_SEED: u64 = 7;
 /// More than any run uses.
 const ORDINALS: std::ops::Range<u64> = 1..1 << 40;
 const CONTAINER: &str = r#"{"id":"c","partitionKey":{"paths":["/pk"],"kind":"Hash","version":2}}"#;
 
-pub(super) struct PartitionStorey {
+pub(crate) struct PartitionStorey {
     config: Arc<PartitionConfig>,
     store: Arc<dyn Store>,
     partition: Mutex<Partition>,
@@ -45,26 +45,41 @@ impl PartitionStorey {
     }
 
     /// Creates a document and waits until it is durable.
-    pub(super) fn write(&self, documents: Documents, number: u64) -> Result<()> {
-        let text = Bytes::from(documents.text(number, 0));
-        let document = Document::parse(text, &Limits::default())?;
+    pub(crate) fn create(&self, text: String) -> Result<()> {
+        self.apply(text, |document| Operation::Create { document })
+    }
+
+    /// Creates a document, or replaces the one of its id.
+    pub(crate) fn upsert(&self, text: String) -> Result<()> {
+        self.apply(text, |document| Operation::Upsert { document, if_match: None })
+    }
+
+    /// Deletes the document with the id and the key of another.
+    pub(crate) fn delete(&self, text: String) -> Result<()> {
+        let delete =
+            |document: Document| Operation::Delete { id: document.id().clone(), if_match: None };
+        self.apply(text, delete)
+    }
+
+    fn apply(&self, text: String, operation: impl FnOnce(Document) -> Operation) -> Result<()> {
+        let document = Document::parse(Bytes::from(text), &Limits::default())?;
         let definition = self.config.definition.partition_key();
         let key = definition.extract(document.json())?;
         let position = definition.locate(&key)?;
-        let command = Command { position, operations: vec![Operation::Create { document }] };
+        let command = Command { position, operations: vec![operation(document)] };
         let mut partition = self.partition.lock().unwrap_or_else(PoisonError::into_inner);
         let Application { result, ticket, .. } =
             partition.apply(Timestamp::from_millis(NOW_MILLIS), &command);
         drop(partition);
-        ensure!(result.is_ok(), "a create was refused: {result:?}");
-        ensure!(ticket.wait() == CommitStatus::Durable, "a create is not durable");
+        ensure!(result.is_ok(), "a command was refused: {result:?}");
+        ensure!(ticket.wait() == CommitStatus::Durable, "a command is not durable");
         Ok(())
     }
 }
 
 impl Storey for PartitionStorey {
     fn create(&self, documents: Documents, number: u64, _: &Recorded) -> Result<()> {
-        self.write(documents, number)
+        PartitionStorey::create(self, documents.text(number, 0))
     }
 
     fn read(&self, documents: Documents, number: u64, _: &Recorded) -> Result<usize> {
@@ -76,6 +91,12 @@ impl Storey for PartitionStorey {
         let item = reader.find(view.as_ref(), now, &position, &format!("i{number}"))?;
         Ok(item.context("the document is there")?.text.len())
     }
+}
+
+/// The index of the container.
+pub(crate) fn index_plan() -> Result<IndexPlan> {
+    let definition = ContainerDefinition::parse(&json::parse(CONTAINER.as_bytes())?)?;
+    Ok(IndexPlan::compile(definition.indexing(), PATH_SEED))
 }
 
 fn config() -> Result<PartitionConfig> {

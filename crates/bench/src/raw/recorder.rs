@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use anyhow::{Context as _, Result};
 use bytes::Bytes;
 use storage::{
-    Counters, KeyRange, StorageError, Store, Ticket, VerifyReport, View, WriteBatch, WriteSession,
-    memory,
+    Counters, KeyRange, StorageError, Store, Ticket, VerifyReport, View, Write, WriteBatch,
+    WriteSession, memory,
 };
 
 use super::partitions::PartitionStorey;
@@ -33,21 +33,36 @@ impl Recorded {
     }
 }
 
+/// Offset of a key's group, and the groups that no command reads (docs/formats/partition.md).
+/// They are most of what is written, and are not kept: a million documents fit into memory.
+const GROUP_AT: usize = 8;
+const NEVER_READ: [u8; 3] = [0x21, 0x30, 0x60];
+
 /// A partition in memory that tells what it writes.
-pub(super) struct Recorder {
+pub(crate) struct Recorder {
     tap: Arc<Tap>,
     partition: PartitionStorey,
     recorded: Recorded,
-    counters: Counters,
+    keys: u64,
+    bytes: u64,
 }
 
 impl Recorder {
-    pub(super) fn new() -> Result<Recorder> {
+    pub(crate) fn new() -> Result<Recorder> {
         let tap = Arc::new(Tap { inner: memory::create(), seen: Arc::default() });
         let store: Arc<dyn Store> = Arc::<Tap>::clone(&tap);
         let partition = PartitionStorey::open(store)?;
-        let (recorded, counters) = (Recorded::default(), Counters::default());
-        Ok(Recorder { tap, partition, recorded, counters })
+        Ok(Recorder { tap, partition, recorded: Recorded::default(), keys: 0, bytes: 0 })
+    }
+
+    /// What a partition writes while `work` uses it.
+    pub(crate) fn watch(
+        &mut self,
+        work: impl FnOnce(&PartitionStorey) -> Result<()>,
+    ) -> Result<Vec<WriteBatch>> {
+        work(&self.partition)?;
+        let mut seen = self.tap.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        Ok(std::mem::take(&mut seen))
     }
 
     pub(super) fn recorded(&self) -> &Recorded {
@@ -57,28 +72,28 @@ impl Recorder {
     /// Writes the documents to memory. Forgets the batches of earlier ones.
     pub(super) fn record(&mut self, documents: Documents, numbers: Range<u64>) -> Result<()> {
         self.recorded.first = numbers.start;
-        for number in numbers {
-            self.partition.write(documents, number)?;
-        }
-        let mut seen = self.tap.seen.lock().unwrap_or_else(PoisonError::into_inner);
-        self.recorded.batches = std::mem::take(&mut seen);
+        let mut numbers = numbers;
+        self.recorded.batches = self.watch(|partition| {
+            numbers.try_for_each(|number| partition.create(documents.text(number, 0)))
+        })?;
         for batch in &self.recorded.batches {
             // The document is by far the longest value.
             let item = batch.iter().max_by_key(|write| write.value().map_or(0, Bytes::len));
             self.recorded.keys.push(item.context("a create writes")?.key().clone());
+            self.keys += batch.len() as u64;
+            self.bytes += batch.bytes() as u64;
         }
-        self.counters = self.tap.counters();
         Ok(())
     }
 
     /// Keys and bytes.
     pub(super) fn per_document(&self) -> (f64, f64) {
         let documents = self.recorded.keys.len().max(1) as f64;
-        (self.counters.keys as f64 / documents, self.counters.bytes as f64 / documents)
+        (self.keys as f64 / documents, self.bytes as f64 / documents)
     }
 }
 
-/// Passes everything on and keeps a copy of what is written.
+/// Keeps a copy of what is written, and passes on what can be read again.
 #[derive(Debug)]
 struct Tap {
     inner: Arc<dyn Store>,
@@ -132,7 +147,17 @@ struct TapSession {
 
 impl WriteSession for TapSession {
     fn submit(&mut self, batch: WriteBatch) -> Ticket {
-        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(batch.clone());
-        self.inner.submit(batch)
+        let mut kept = WriteBatch::new();
+        let is_read = |write: &&Write| {
+            !write.key().get(GROUP_AT).is_some_and(|group| NEVER_READ.contains(group))
+        };
+        for write in batch.iter().filter(is_read) {
+            match write.value() {
+                Some(value) => kept.put(write.key().clone(), value.clone()),
+                None => kept.delete(write.key().clone()),
+            }
+        }
+        self.seen.lock().unwrap_or_else(PoisonError::into_inner).push(batch);
+        self.inner.submit(kept)
     }
 }
