@@ -13,6 +13,7 @@ mod damage;
 #[allow(dead_code, reason = "the tests of `upgrade` use more of it")]
 #[path = "../upgrade/fixture.rs"]
 mod fixture;
+mod pages;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "../serve/program.rs"]
 mod program;
