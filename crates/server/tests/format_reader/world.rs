@@ -183,6 +183,18 @@ impl World {
         self.write_old(round);
         self.write_keyless(round);
         self.write_accounts(round);
+        self.write_shapes(round);
+    }
+
+    /// Arrays and objects, which entries show by their hashes.
+    fn write_shapes(&mut self, round: usize) {
+        let shapes = shapes();
+        for (number, shape) in shapes.iter().enumerate() {
+            let id = format!("shape-{round}-{number}");
+            let next = &shapes[(number + 1) % shapes.len()];
+            let item = json!({ "id": id, "shape": shape, "next": next, "plain": number % 2 });
+            self.put("shapes", &json!([id]), &item);
+        }
     }
 
     fn write_people(&mut self, round: usize) {
@@ -309,6 +321,47 @@ fn odd_keys() -> Vec<Value> {
     ]
 }
 
+/// Levels of the deepest array or object. The reader hashes each level by itself.
+const SHAPE_LEVELS: usize = 40;
+
+/// Arrays and objects that differ in what their hashes depend on.
+fn shapes() -> Vec<Value> {
+    let nested = |wrap: fn(Value) -> Value| (0..SHAPE_LEVELS).fold(json!(1), |at, _| wrap(at));
+    vec![
+        json!([]),
+        json!({}),
+        json!([[]]),
+        json!([{}]),
+        json!({ "": [] }),
+        json!({ "a": {}, "b": { "c": [[], {}, [[]]] } }),
+        json!([null, true, false, "", "x", 1, null]),
+        // An example of the page.
+        json!([true, -1.5, [], { "größe": [9_007_199_254_740_993_i64, "x"] }, false]),
+        json!({ "null": null, "true": true, "false": false, "empty": "", "one": 1 }),
+        Value::Array(numbers()),
+        json!({ "größe": "ä", "日本": ["語"], "\u{1F600}": { "\u{0}\"\\/\n": "\u{1F600}\u{0}" } }),
+        // Texts and names around the 16 bytes of a block.
+        (0..40).map(|len| json!({ "n".repeat(len): "ž".repeat(len) })).collect(),
+        (0..300).map(Value::from).collect(),
+        nested(|inner| json!([inner])),
+        nested(|inner| json!({ "in": inner, "at": [] })),
+    ]
+}
+
+/// Integers on both sides of what a double has room for, and doubles that are none.
+fn numbers() -> Vec<Value> {
+    let mut numbers = vec![json!(-0.0), json!(0), json!(5.0), json!(-2.5e-9), json!(1e300)];
+    for bits in 52..63 {
+        let power = 1_i64 << bits;
+        for beside in [power - 1, power, power + 1, power + 3, power + (power >> 1) + 1] {
+            numbers.extend([json!(beside), json!(-beside)]);
+        }
+    }
+    numbers.extend([json!(i64::MAX), json!(i64::MIN), json!(i64::MIN + 1)]);
+    numbers.extend([json!(1_u64 << 63), json!(u64::MAX), json!(-18_446_744_073_709_551_616.0)]);
+    numbers
+}
+
 fn definitions() -> Vec<Value> {
     let container = |id: &str, paths: Value| json!({ "id": id, "partitionKey": paths });
     let hash = |path: &str| json!({ "paths": [path], "kind": "Hash", "version": 2 });
@@ -323,6 +376,8 @@ fn definitions() -> Vec<Value> {
     accounts["defaultTtl"] = json!(1_000_000);
     accounts["uniqueKeyPolicy"] =
         json!({ "uniqueKeys": [{ "paths": ["/mail"] }, { "paths": ["/holder", "/missing"] }] });
+    let mut shapes = container("shapes", hash("/id"));
+    shapes["indexingPolicy"] = shapes_policy();
     let keyless = json!({ "id": "keyless" });
     let mut system = container("system", hash("/_partitionKey"));
     system["partitionKey"]["systemKey"] = json!(true);
@@ -333,6 +388,7 @@ fn definitions() -> Vec<Value> {
         visits,
         old,
         accounts,
+        shapes,
         container("bulk", hash("/id")),
         container("dropped", hash("/id")),
     ]
@@ -350,6 +406,21 @@ fn visits_policy() -> Value {
             [{ "path": "/user", "order": "descending" }, { "path": "/at/day", "order": "ascending" }],
             [{ "path": "/note", "order": "ascending" }, { "path": "/tenant", "order": "descending" },
              { "path": "/missing", "order": "ascending" }, { "path": "/id", "order": "ascending" }],
+        ],
+    })
+}
+
+/// Arrays and objects in every part of composite indexes, in both directions.
+fn shapes_policy() -> Value {
+    let part = |path: &str, order: &str| json!({ "path": path, "order": order });
+    json!({
+        "indexingMode": "consistent",
+        "includedPaths": [{ "path": "/*" }],
+        "excludedPaths": [{ "path": "/next/*" }],
+        "compositeIndexes": [
+            [part("/plain", "ascending"), part("/shape", "ascending")],
+            [part("/shape", "descending"), part("/next", "ascending")],
+            [part("/next", "ascending"), part("/shape/b", "descending"), part("/shape", "descending")],
         ],
     })
 }

@@ -4,6 +4,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use super::bytes::{Damage, Result, damage};
+use super::murmur;
 
 /// What a container's definition says about its key.
 #[derive(Debug)]
@@ -165,7 +166,7 @@ fn version_1(components: &[Component<'_>]) -> Vec<u8> {
         })
         .collect();
     let input: Vec<u8> = components.iter().flat_map(|one| one.input(0x00)).collect();
-    let hash = ordered_number(f64::from(murmur3_32(&input)));
+    let hash = ordered_number(f64::from(murmur::x86_32(&input)));
     hash.into_iter().chain(components.iter().flat_map(Component::ordered)).collect()
 }
 
@@ -195,67 +196,8 @@ fn ordered_number(number: f64) -> Vec<u8> {
 
 /// h2 ‖ h1, big-endian, with the two top bits cleared.
 fn hash_version_2(input: &[u8]) -> [u8; 16] {
-    let (h1, h2) = murmur3_128(input);
+    let (h1, h2) = murmur::x64_128(input, (0, 0));
     let mut hash = (u128::from(h2) << 64 | u128::from(h1)).to_be_bytes();
     hash[0] &= 0x3F;
     hash
-}
-
-/// MurmurHash3 x64 128 with seed 0.
-fn murmur3_128(input: &[u8]) -> (u64, u64) {
-    const C1: u64 = 0x87c3_7b91_1142_53d5;
-    const C2: u64 = 0x4cf5_ad43_2745_937f;
-    let mix_1 = |k: u64| k.wrapping_mul(C1).rotate_left(31).wrapping_mul(C2);
-    let mix_2 = |k: u64| k.wrapping_mul(C2).rotate_left(33).wrapping_mul(C1);
-    let (mut h1, mut h2) = (0_u64, 0_u64);
-    let (blocks, tail) = input.as_chunks::<16>();
-    for block in blocks {
-        let (low, high) = halves(*block);
-        h1 = (h1 ^ mix_1(low)).rotate_left(27).wrapping_add(h2);
-        h1 = h1.wrapping_mul(5).wrapping_add(0x52dc_e729);
-        h2 = (h2 ^ mix_2(high)).rotate_left(31).wrapping_add(h1);
-        h2 = h2.wrapping_mul(5).wrapping_add(0x3849_5ab5);
-    }
-    let mut last = [0; 16];
-    last.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
-    let (low, high) = halves(last);
-    h2 ^= mix_2(high);
-    h1 ^= mix_1(low);
-    let len = input.len() as u64;
-    (h1, h2) = (h1 ^ len, h2 ^ len);
-    h1 = h1.wrapping_add(h2);
-    h2 = h2.wrapping_add(h1);
-    (h1, h2) = (finish_64(h1), finish_64(h2));
-    h1 = h1.wrapping_add(h2);
-    (h1, h2.wrapping_add(h1))
-}
-
-fn halves(block: [u8; 16]) -> (u64, u64) {
-    let both = u128::from_le_bytes(block);
-    let mask = u128::from(u64::MAX);
-    let half = |part: u128| u64::try_from(part & mask).unwrap_or(0);
-    (half(both), half(both >> 64))
-}
-
-fn finish_64(mut h: u64) -> u64 {
-    h = (h ^ h >> 33).wrapping_mul(0xff51_afd7_ed55_8ccd);
-    h = (h ^ h >> 33).wrapping_mul(0xc4ce_b9fe_1a85_ec53);
-    h ^ h >> 33
-}
-
-/// MurmurHash3 x86 32 with seed 0.
-fn murmur3_32(input: &[u8]) -> u32 {
-    let mix = |k: u32| k.wrapping_mul(0xcc9e_2d51).rotate_left(15).wrapping_mul(0x1b87_3593);
-    let (blocks, tail) = input.as_chunks::<4>();
-    let mut h = blocks.iter().fold(0_u32, |h, block| {
-        let h = (h ^ mix(u32::from_le_bytes(*block))).rotate_left(13);
-        h.wrapping_mul(5).wrapping_add(0xe654_6b64)
-    });
-    let mut last = [0; 4];
-    last.iter_mut().zip(tail).for_each(|(to, from)| *to = *from);
-    h ^= mix(u32::from_le_bytes(last));
-    h ^= u32::try_from(input.len()).unwrap_or(0);
-    h = (h ^ h >> 16).wrapping_mul(0x85eb_ca6b);
-    h = (h ^ h >> 13).wrapping_mul(0xc2b2_ae35);
-    h ^ h >> 16
 }

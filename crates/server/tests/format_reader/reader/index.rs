@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use serde_json::Value;
 
 use super::bytes::Result;
+use super::distinct;
 use super::epk::names;
 
 const TEXT_BYTES_MAX: usize = 128;
@@ -213,19 +214,9 @@ fn encoded(value: Option<&Value>, text_max: usize) -> Vec<u8> {
             let end = if text.len() > text_max { 0xFF } else { 0x00 };
             std::iter::once(0x50).chain(kept).chain([end]).collect()
         }
-        Some(Value::Array(elements)) => [&[0x60][..], &array_payload(elements)].concat(),
-        Some(object @ Value::Object(_)) => [&[0x70][..], &object_payload(object)].concat(),
+        Some(array @ Value::Array(_)) => [&[0x60][..], &distinct::payload(array)].concat(),
+        Some(object @ Value::Object(_)) => [&[0x70][..], &distinct::payload(object)].concat(),
     }
-}
-
-/// All arrays are alike to the index.
-fn array_payload(_elements: &[Value]) -> Vec<u8> {
-    Vec::new()
-}
-
-/// And so are all objects.
-fn object_payload(_object: &Value) -> Vec<u8> {
-    Vec::new()
 }
 
 /// SipHash-2-4.

@@ -87,9 +87,25 @@ impl Bucket {
                 self.log.insert(at, terminated(&mut position)?);
                 position.end()?;
             }
-            tag => return damage(format!("a key of group {tag:02x}")),
+            tag => return damage(foreign(tag)),
         }
         key.end()
+    }
+}
+
+/// Groups that later versions will have, by their tags.
+const RESERVED: [(u8, &str); 4] = [
+    (0x03, "pending deletion"),
+    (0x31, "vector index"),
+    (0x32, "full-text index"),
+    (0x61, "history"),
+];
+
+/// What a key is whose group this version does not have.
+fn foreign(tag: u8) -> String {
+    match RESERVED.iter().find(|(reserved, _)| *reserved == tag) {
+        Some((_, name)) => format!("a key of group {tag:02x}, reserved for later: {name}"),
+        None => format!("a key of group {tag:02x}, which there is not"),
     }
 }
 
