@@ -18,6 +18,13 @@ use rquickjs::{Ctx, Error, Value, qjs};
 #[derive(Clone)]
 pub(crate) struct Bytecode(Box<[u8]>);
 
+/// Whether functions can show their text, as `toString` of a user's function does.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Kept {
+    Source,
+    Code,
+}
+
 impl std::fmt::Debug for Bytecode {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         write!(f, "Bytecode({} bytes)", self.0.len())
@@ -30,12 +37,17 @@ impl Bytecode {
     }
 
     /// Parses a script without running it. It is not in strict mode unless it says so.
-    pub(crate) fn compile(ctx: &Ctx<'_>, text: &str, file: &str) -> Result<Self, Error> {
+    pub(crate) fn compile(
+        ctx: &Ctx<'_>,
+        text: &str,
+        file: &str,
+        kept: Kept,
+    ) -> Result<Self, Error> {
         let length = text.len();
         let (text, file) = (CString::new(text)?, CString::new(file)?);
         let flags = qjs::JS_EVAL_TYPE_GLOBAL | qjs::JS_EVAL_FLAG_COMPILE_ONLY;
         let compiled = evaluate_raw(ctx, &text, length, &file, flags)?;
-        write(ctx, &compiled)
+        write(ctx, &compiled, kept)
     }
 
     /// Runs the script in a context and returns the value of its last expression.
@@ -79,10 +91,14 @@ fn evaluate_raw<'js>(
 }
 
 #[allow(unsafe_code, reason = "the engine's safe interface has bytecode for modules only")]
-fn write(ctx: &Ctx<'_>, compiled: &Value<'_>) -> Result<Bytecode, Error> {
+fn write(ctx: &Ctx<'_>, compiled: &Value<'_>, kept: Kept) -> Result<Bytecode, Error> {
     let context = ctx.as_raw().as_ptr();
     let mut length = MaybeUninit::<qjs::size_t>::uninit();
-    let flags = qjs::JS_WRITE_OBJ_BYTECODE.cast_signed();
+    let flags = match kept {
+        Kept::Source => qjs::JS_WRITE_OBJ_BYTECODE,
+        Kept::Code => qjs::JS_WRITE_OBJ_BYTECODE | qjs::JS_WRITE_OBJ_STRIP_SOURCE,
+    };
+    let flags = flags.cast_signed();
     // SAFETY: the value belongs to the context. The engine returns null, or a buffer with
     // the length that it stored, which is copied before it is given back.
     unsafe {
@@ -142,7 +158,7 @@ mod tests {
     fn a_script_and_its_bytecode_do_the_same() {
         let compiled_elsewhere = |text: &str| {
             let context = Context::full(&Runtime::new().unwrap()).unwrap();
-            context.with(|ctx| Bytecode::compile(&ctx, text, "t.js").map_err(|_| ()))
+            context.with(|ctx| Bytecode::compile(&ctx, text, "t.js", Kept::Source).map_err(|_| ()))
         };
         for text in [
             "1 + 1",

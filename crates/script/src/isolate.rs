@@ -11,7 +11,7 @@ use std::rc::Rc;
 use rquickjs::context::intrinsic;
 use rquickjs::{Context, Ctx, Error, Function, Persistent, Runtime, Value};
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, Kept};
 use crate::calls;
 use crate::describe;
 use crate::fault::Fault;
@@ -54,9 +54,9 @@ impl Engine {
         Ok(Engine { context, runtime })
     }
 
-    pub(crate) fn compile(&self, text: &str, file: &str) -> Result<Bytecode, Fault> {
+    pub(crate) fn compile(&self, text: &str, file: &str, kept: Kept) -> Result<Bytecode, Fault> {
         self.context.with(|ctx| {
-            Bytecode::compile(&ctx, text, file)
+            Bytecode::compile(&ctx, text, file, kept)
                 .map_err(|error| describe::syntax(&ctx, &error, file))
         })
     }

@@ -5,7 +5,7 @@
 
 use std::sync::OnceLock;
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, Kept};
 use crate::fault::Fault;
 use crate::isolate::Engine;
 use crate::limits::ScriptLimits;
@@ -33,7 +33,8 @@ impl Prelude {
         if let Some(code) = self.code.get() {
             return Ok(code);
         }
-        let code = Engine::new(&ScriptLimits::default())?.compile(self.text, self.file)?;
+        let code =
+            Engine::new(&ScriptLimits::default())?.compile(self.text, self.file, Kept::Code)?;
         Ok(self.code.get_or_init(|| code))
     }
 }

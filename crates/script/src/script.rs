@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use crate::bytecode::Bytecode;
+use crate::bytecode::{Bytecode, Kept};
 use crate::fault::Fault;
 use crate::isolate::Engine;
 use crate::limits::{SOURCE_BYTES_MAX, ScriptLimits};
@@ -37,7 +37,7 @@ impl Script {
         }
         let file = file_of(name);
         let source = format!("var {ENTRY} =\n{text}");
-        let code = Engine::new(&ScriptLimits::default())?.compile(&source, &file)?;
+        let code = Engine::new(&ScriptLimits::default())?.compile(&source, &file, Kept::Source)?;
         Ok(Script { inner: Arc::new(Inner { name: name.to_owned(), file, code }) })
     }
 
