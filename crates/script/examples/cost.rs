@@ -3,7 +3,7 @@
 //! `cargo run --release -p script --example cost`. Each line is a mean over a number of
 //! repetitions after a warm-up, in processor time where the system tells it, so that other
 //! work on the machine does not count.
-#![allow(clippy::unwrap_used, clippy::print_stdout, reason = "a program for people")]
+#![allow(clippy::print_stdout, reason = "a program for people")]
 #![allow(clippy::disallowed_methods, reason = "it measures time")]
 
 #[path = "../tests/golden/memory.rs"]
@@ -49,7 +49,7 @@ fn processor_nanos() -> Option<f64> {
 fn procedure(script: &Script, arguments: &str) {
     let task = ScriptTask::Procedure { arguments };
     let ended = run(script, &task, &surroundings(), ScriptLimits::default(), Memory::default());
-    ended.result.unwrap();
+    ended.result.expect("the scripts of this program are right");
 }
 
 fn main() {
@@ -61,15 +61,18 @@ fn main() {
     measure("parse a script of 64 KB", 100, || drop(Script::compile("l", &large)));
     let cache = ScriptCache::default();
     measure("find a script in the cache", 20_000, || drop(cache.get("s", SMALL)));
-    let (small, long) =
-        (Script::compile("s", SMALL).unwrap(), Script::compile("l", &large).unwrap());
+    let (small, long) = (
+        Script::compile("s", SMALL).expect("the scripts of this program are right"),
+        Script::compile("l", &large).expect("the scripts of this program are right"),
+    );
     measure("run a procedure that sets a body", 2_000, || procedure(&small, "[1]"));
     measure("run a procedure of 64 KB", 200, || procedure(&long, "[]"));
-    let hundred = Script::compile("h", HUNDRED).unwrap();
+    let hundred = Script::compile("h", HUNDRED).expect("the scripts of this program are right");
     measure("run a procedure that creates 100 documents", 300, || procedure(&hundred, "[100]"));
     let function = |text: &str| {
-        let script = Script::compile("f", text).unwrap();
-        StoredFunction::new(&script, ScriptLimits::default(), Memory::default()).unwrap()
+        let script = Script::compile("f", text).expect("the scripts of this program are right");
+        StoredFunction::new(&script, ScriptLimits::default(), Memory::default())
+            .expect("the scripts of this program are right")
     };
     measure("make a function", 2_000, || drop(function(TAX)));
     let mut tax = function(TAX);
@@ -78,7 +81,9 @@ fn main() {
     let text = r#"[{"id":"1","pk":"a","total":12.5,"tags":["red","green"],"address":{"city":"Berlin","zip":"10115"}}]"#;
     measure("call a function of a document of 100 bytes", 50_000, || drop(document.call(text)));
     for n in 0..1_000 {
-        cache.get("s", &format!("{HUNDRED}\n// {n}")).unwrap();
+        cache
+            .get("s", &format!("{HUNDRED}\n// {n}"))
+            .expect("the scripts of this program are right");
     }
     let (scripts, bytes) = cache.size();
     println!("cache: {scripts} scripts, {} bytes each", bytes / scripts);

@@ -75,8 +75,11 @@ impl Memory {
             Some(old) => old["_rid"].clone(),
             None => json!(format!("r{}=", self.next)),
         };
-        document["_self"] =
-            json!(format!("{}docs/{}/", surroundings().links.of_rids, rid.as_str().unwrap()));
+        document["_self"] = json!(format!(
+            "{}docs/{}/",
+            surroundings().links.of_rids,
+            rid.as_str().expect("a rid is text")
+        ));
         document["_rid"] = rid;
         document["_etag"] = json!(format!("e{}", self.next));
         self.next += 1;
@@ -136,12 +139,12 @@ impl Memory {
 }
 
 fn question_of(json: &str) -> Result<(String, Parameters), HostRefusal> {
-    let question: Value = serde_json::from_str(json).unwrap();
+    let question: Value = serde_json::from_str(json).expect("our JavaScript wrote it");
     let Some(text) = question["query"].as_str() else {
         return refuse(HostReason::BadRequest, "The query has no text.");
     };
     let list = question.get("parameters").cloned().unwrap_or(json!([]));
-    let list = model::json::parse(list.to_string().as_bytes()).unwrap();
+    let list = model::json::parse(list.to_string().as_bytes()).expect("JSON is JSON");
     let parameters = Parameters::from_list(&list).map_err(|error| HostRefusal {
         reason: HostReason::BadRequest,
         message: error.to_string(),
