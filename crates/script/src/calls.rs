@@ -106,7 +106,7 @@ fn add_reads<'js, H: Host + 'static>(
     let read = move |ctx: Ctx<'js>, link: String, etag: String| {
         let done = with_host(&ctx, &shared, |state| {
             let item = own_item(&own, &link)?;
-            host(state)?.read(&item, given(&etag))
+            state.ask(|host| host.read(&item, given(&etag)))
         })?;
         read_answer(&ctx, done)
     };
@@ -144,14 +144,18 @@ fn add_writes<'js, H: Host + 'static>(
                       index: String| {
         let done = with_host(&ctx, &shared, |state| {
             let index = index_action(&index)?;
-            let host = host(state)?;
+            let etag = given(&etag);
             match action.as_str() {
-                "create" => host.create(&body, index).map(Some),
-                "upsert" => host.upsert(&body, index).map(Some),
+                "create" => state.ask(|host| host.create(&body, index)).map(Some),
+                "upsert" => state.ask(|host| host.upsert(&body, index)).map(Some),
                 "replace" => {
-                    host.replace(&own_item(&own, &link)?, &body, given(&etag), index).map(Some)
+                    let item = own_item(&own, &link)?;
+                    state.ask(|host| host.replace(&item, &body, etag, index)).map(Some)
                 }
-                _ => host.delete(&own_item(&own, &link)?, given(&etag)).map(|()| None),
+                _ => {
+                    let item = own_item(&own, &link)?;
+                    state.ask(|host| host.delete(&item, etag)).map(|()| None)
+                }
             }
         })?;
         write_answer(&ctx, done)
@@ -159,7 +163,7 @@ fn add_writes<'js, H: Host + 'static>(
     add(native, "write", Function::new(ctx.clone(), write))
 }
 
-/// Lets the host work, unless the run is over. JavaScript does not run meanwhile.
+/// Lets the host work, unless the run is over.
 fn with_host<H: Host, T>(
     ctx: &Ctx<'_>,
     shared: &Shared<H>,
@@ -178,18 +182,16 @@ fn go_on<H: Environment>(ctx: &Ctx<'_>, state: &mut State<H>) -> Result<()> {
     Ok(())
 }
 
-fn host<H>(state: &mut State<H>) -> std::result::Result<&mut H, HostRefusal> {
-    state.host.as_mut().ok_or_else(|| refuse(HostReason::Internal, "the run is over"))
-}
-
 fn now<H: Environment>(state: &mut State<H>) -> f64 {
+    let now = state.ask(Environment::now_ms);
     #[allow(clippy::cast_precision_loss, reason = "milliseconds of JavaScript are doubles")]
-    state.host.as_mut().map_or(0.0, |host| host.now_ms() as f64)
+    let millis = now as f64;
+    millis
 }
 
 /// A number from 0 to below 1, with the 53 bits that fit.
 fn random<H: Environment>(state: &mut State<H>) -> f64 {
-    let bits = state.host.as_mut().map_or(0, Environment::random) >> 11;
+    let bits = state.ask(Environment::random) >> 11;
     #[allow(clippy::cast_precision_loss, reason = "53 bits fit exactly")]
     let whole = bits as f64;
     whole / (1_u64 << 53) as f64
@@ -199,7 +201,7 @@ fn random<H: Environment>(state: &mut State<H>) -> f64 {
 fn accept<H: Host>(state: &mut State<H>) -> bool {
     let usage = state.usage;
     let within = usage.calls < state.limits.calls_max && usage.pages < state.limits.pages_max;
-    let accepted = within && !state.is_over() && state.host.as_mut().is_some_and(Host::accepts);
+    let accepted = within && !state.is_over() && state.ask(Host::accepts);
     state.usage.calls += u32::from(accepted);
     accepted
 }
@@ -224,7 +226,7 @@ fn query<H: Host>(
         return Err(refuse(HostReason::Forbidden, "the script has read too many pages"));
     }
     state.usage.pages += 1;
-    host(state)?.query(question)
+    state.ask(|host| host.query(question))
 }
 
 fn own_item(links: &ContainerLinks, link: &str) -> std::result::Result<ItemLink, HostRefusal> {

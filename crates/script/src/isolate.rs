@@ -65,7 +65,9 @@ impl Engine {
 /// What the engine's callbacks share with the code that runs it.
 pub(crate) struct State<H> {
     /// Taken back when the run is over.
-    pub(crate) host: Option<H>,
+    host: Option<H>,
+    /// Whether the host is at work, or panicked at it.
+    is_asked: bool,
     pub(crate) limits: ScriptLimits,
     pub(crate) usage: ScriptUsage,
     pub(crate) log: String,
@@ -86,6 +88,15 @@ pub struct ScriptUsage {
 pub(crate) type Shared<H> = Rc<RefCell<State<H>>>;
 
 impl<H: Environment> State<H> {
+    /// Lets the host work. JavaScript does not run meanwhile.
+    pub(crate) fn ask<T>(&mut self, question: impl FnOnce(&mut H) -> T) -> T {
+        let host = self.host.as_mut().expect("the host is taken after the last question");
+        self.is_asked = true;
+        let answer = question(host);
+        self.is_asked = false;
+        answer
+    }
+
     /// Ends the run: from now on every question whether to go on is answered with no. The
     /// first reason counts.
     pub(crate) fn stop(&mut self, fault: Fault) {
@@ -103,7 +114,7 @@ impl<H: Environment> State<H> {
         if self.stop.is_none() {
             if self.usage.ticks > self.limits.ticks_max {
                 self.stop(Fault::OutOfSteps);
-            } else if self.host.as_mut().is_none_or(Environment::is_out_of_time) {
+            } else if self.ask(Environment::is_out_of_time) {
                 self.stop(Fault::OutOfTime);
             }
         }
@@ -130,6 +141,7 @@ impl<H: Environment + 'static> Isolate<H> {
         };
         let state = State {
             host: Some(host),
+            is_asked: false,
             limits,
             usage: ScriptUsage::default(),
             log: String::new(),
@@ -166,8 +178,11 @@ impl<H: Environment + 'static> Isolate<H> {
                 Failure::Engine(error) => describe::fault(&ctx, &error, script.file()),
             })
         });
+        let state = self.state.borrow();
+        // The engine hands a panic to the script as an exception, which a script may catch.
+        assert!(!state.is_asked, "the host panicked while a script ran");
         // A script may catch what ended it, and still it has ended.
-        match self.state.borrow_mut().stop.clone() {
+        match state.stop.clone() {
             Some(fault) => Err(fault),
             None => done,
         }

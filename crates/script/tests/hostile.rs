@@ -8,7 +8,7 @@
 #[path = "golden/memory.rs"]
 mod memory;
 
-use memory::{Memory, surroundings};
+use memory::{Breaks, Memory, surroundings};
 use script::{Ended, Fault, Script, ScriptLimits, ScriptTask, StoredFunction};
 use serde_json::json;
 
@@ -390,4 +390,26 @@ fn arguments_are_bounded() {
     assert!(matches!(call(&large), Err(Fault::Arguments { .. })));
     let deep = "[".repeat(1_000_000);
     assert!(matches!(call(&deep), Err(Fault::Arguments { .. })));
+}
+
+/// A panic of the host is one of the thread that runs the script, and of nothing else.
+#[test]
+fn a_host_that_panics() {
+    for (breaks, text) in [
+        (Breaks::Clock, "function () { try { Date.now(); } catch (e) {} }"),
+        (Breaks::Clock, "function () { Promise.resolve().then(() => new Date()); }"),
+        (Breaks::Deadline, "function () { for (;;); }"),
+        (Breaks::Deadline, "function () { /^(a+)+$/.test('a'.repeat(40) + 'b'); }"),
+    ] {
+        let script = Script::compile("panics", text).unwrap();
+        let broken = std::panic::catch_unwind(|| {
+            let task = ScriptTask::Procedure { arguments: "" };
+            let mut host = host();
+            host.breaks = Some(breaks);
+            script::run(&script, &task, &surroundings(), limits(), host).result
+        });
+        assert!(broken.is_err(), "{text}: {broken:?}");
+        let next = run("function () { __.response.setBody(1); }");
+        assert_eq!(next.result, Ok(Some("1".to_owned())));
+    }
 }

@@ -26,8 +26,17 @@ pub(crate) struct Memory {
     pub patience: Option<u64>,
     /// Operations until the answer is that no more are accepted.
     pub accepts: u32,
+    /// Where it panics, for tests of what surrounds it.
+    pub breaks: Option<Breaks>,
     next: u64,
     random: u64,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+#[allow(dead_code, reason = "most tests need a host that works")]
+pub(crate) enum Breaks {
+    Clock,
+    Deadline,
 }
 
 impl Default for Memory {
@@ -38,6 +47,7 @@ impl Default for Memory {
             staged: Vec::new(),
             patience: None,
             accepts: u32::MAX,
+            breaks: None,
             next: 1,
             random: 0,
         }
@@ -154,6 +164,7 @@ fn question_of(json: &str) -> Result<(String, Parameters), HostRefusal> {
 
 impl Environment for Memory {
     fn now_ms(&mut self) -> i64 {
+        assert_ne!(self.breaks, Some(Breaks::Clock), "asked to panic");
         NOW_MS
     }
 
@@ -163,6 +174,7 @@ impl Environment for Memory {
     }
 
     fn is_out_of_time(&mut self) -> bool {
+        assert_ne!(self.breaks, Some(Breaks::Deadline), "asked to panic");
         let Some(patience) = &mut self.patience else { return false };
         *patience = patience.saturating_sub(1);
         *patience == 0
