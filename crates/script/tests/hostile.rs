@@ -12,11 +12,18 @@ use memory::{Breaks, Memory, surroundings};
 use script::{Ended, Fault, Script, ScriptLimits, ScriptTask, StoredFunction};
 use serde_json::json;
 
-/// Far fewer questions than a real run may have, so that tests are quick.
+/// Far fewer questions than a real run may have, so that tests are quick: enough to use up
+/// the memory.
 const TICKS: u64 = 400;
+/// For scripts that only loop.
+const TICKS_OF_LOOPS: u64 = 40;
 
 fn limits() -> ScriptLimits {
-    ScriptLimits { ticks_max: TICKS, ..ScriptLimits::default() }
+    within(TICKS)
+}
+
+fn within(ticks_max: u64) -> ScriptLimits {
+    ScriptLimits { ticks_max, ..ScriptLimits::default() }
 }
 
 fn host() -> Memory {
@@ -26,24 +33,32 @@ fn host() -> Memory {
 }
 
 fn run(text: &str) -> Ended<Memory> {
+    run_within(limits(), text)
+}
+
+fn run_within(limits: ScriptLimits, text: &str) -> Ended<Memory> {
     let script = Script::compile("hostile", text).unwrap();
     let task = ScriptTask::Procedure { arguments: "[]" };
-    script::run(&script, &task, &surroundings(), limits(), host())
+    script::run(&script, &task, &surroundings(), limits, host())
 }
 
 /// Runs a script after it wrote a document, and expects a fault.
 fn fault_of(body: &str) -> Fault {
+    fault_within(limits(), body)
+}
+
+fn fault_within(limits: ScriptLimits, body: &str) -> Fault {
     let text = format!(
         "function () {{ __.createDocument(__.getSelfLink(), {{ id: \"2\", pk: \"a\" }}, function () {{ {body} }}); }}"
     );
-    let fault = run(&text).result.expect_err(body);
+    let fault = run_within(limits, &text).result.expect_err(body);
     let next = run("function () { getContext().getResponse().setBody([[].concat(1), {}.x]); }");
     assert_eq!(next.result, Ok(Some("[[1],null]".to_owned())), "after {body}");
     fault
 }
 
 fn is_stopped(body: &str) {
-    assert_eq!(fault_of(body), Fault::OutOfSteps, "{body}");
+    assert_eq!(fault_within(within(TICKS_OF_LOOPS), body), Fault::OutOfSteps, "{body}");
 }
 
 fn is_out_of_memory(body: &str) {
