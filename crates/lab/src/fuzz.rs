@@ -14,6 +14,7 @@ pub mod bodies;
 mod driver;
 mod mutation;
 pub mod queries;
+pub mod scripts;
 
 pub use driver::{Crash, read_corpus, run};
 pub use mutation::Mutator;
@@ -33,6 +34,9 @@ pub const BODIES: &[(&str, Body)] = &[
     ("query_cursor", queries::query_cursor),
     ("query_ways", queries::query_ways),
     ("resource_id", bodies::resource_id),
+    ("script_arguments", scripts::script_arguments),
+    ("script_result", scripts::script_result),
+    ("script_text", scripts::script_text),
     ("session_token", bodies::session_token),
     ("sql_parse", bodies::sql_parse),
     ("sql_run", bodies::sql_run),
