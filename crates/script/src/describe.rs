@@ -5,7 +5,7 @@
 
 use rquickjs::{Coerced, Ctx, Error, FromJs, Object, Value};
 
-use crate::fault::{Fault, Frame, Place, Thrown};
+use crate::fault::{Fault, Frame, LineColumn, Thrown};
 use crate::limits::{FRAMES_MAX, MESSAGE_BYTES_MAX};
 use crate::script::LINES_BEFORE;
 
@@ -111,7 +111,7 @@ fn frame(line: &str, file: &str) -> Option<Frame> {
     }
     let line = number.parse::<u32>().ok()?.checked_sub(LINES_BEFORE)?.max(1);
     let function = if function.starts_with('<') { "" } else { function };
-    let position = Place { line, column: column.parse().ok()? };
+    let position = LineColumn { line, column: column.parse().ok()? };
     Some(Frame { function: function.to_owned(), position })
 }
 

@@ -12,7 +12,7 @@ use std::fmt;
 pub enum Fault {
     /// The text is not JavaScript.
     #[error("syntax error{}: {message}", At(*.position))]
-    Syntax { message: String, position: Option<Place> },
+    Syntax { message: String, position: Option<LineColumn> },
     /// The text is JavaScript, but not a function.
     #[error("the script is not a function")]
     NotAFunction,
@@ -65,12 +65,12 @@ pub struct Thrown {
 pub struct Frame {
     /// Empty for a function without a name.
     pub function: String,
-    pub position: Place,
+    pub position: LineColumn,
 }
 
 /// A place in the script's text; both count from 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Place {
+pub struct LineColumn {
     pub line: u32,
     pub column: u32,
 }
@@ -78,7 +78,7 @@ pub struct Place {
 impl Thrown {
     /// Where it was thrown, if that was in the script.
     #[must_use]
-    pub fn position(&self) -> Option<Place> {
+    pub fn position(&self) -> Option<LineColumn> {
         self.frames.first().map(|frame| frame.position)
     }
 }
@@ -94,14 +94,14 @@ impl fmt::Display for Thrown {
     }
 }
 
-impl fmt::Display for Place {
+impl fmt::Display for LineColumn {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{}:{}", self.line, self.column)
     }
 }
 
 /// A position that may be unknown, as an addition to a sentence.
-struct At(Option<Place>);
+struct At(Option<LineColumn>);
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

@@ -25,7 +25,7 @@ mod run;
 mod script;
 
 pub use cache::ScriptCache;
-pub use fault::{Fault, Frame, Place, Thrown};
+pub use fault::{Fault, Frame, LineColumn, Thrown};
 pub use functions::StoredFunction;
 pub use host::{
     ContainerLinks, Environment, FeedPage, FeedSource, Host, HostReason, HostRefusal, IndexAction,

@@ -73,7 +73,7 @@ pub struct LocalConfig {
     /// so an idle store does not use it.
     pub cache_bytes: u64,
 
-    /// Writes gathered in memory before they become a table, 32 MiB by default;
+    /// Writes gathered in memory before they become a table, 48 MiB by default;
     /// up to three times as much under load. Larger means fewer and larger
     /// compactions, but a longer replay after a crash.
     pub memtable_bytes: u64,
@@ -104,7 +104,7 @@ impl Default for LocalConfig {
         LocalConfig {
             durability: Durability::Full,
             cache_bytes: 32 << 20,
-            memtable_bytes: 32 << 20,
+            memtable_bytes: 48 << 20,
             table_bytes: 64 << 20,
             disk_bytes_max: None,
             reserve_bytes: 0,

@@ -23,7 +23,7 @@ use crate::{Durability, StorageError};
 const SEALED_MEMTABLES_MAX: usize = 1;
 
 /// Runs of small tables from which on writers wait for a compaction.
-const SMALL_RUNS_MAX: usize = 24;
+const SMALL_RUNS_MAX: usize = 40;
 
 /// How often to wait for a running compaction that occupies the space that is asked for: it
 /// gives back more. At 10 ms each, half a minute is some gigabytes; writers wait as they do

@@ -26,7 +26,7 @@ use crate::{KeyRange, StorageError};
 /// Runs of small tables from which on a compaction is due. Each of them is one more place
 /// where a reader looks; but whatever is there when they are merged into the next level is
 /// rewritten with it, so that the more of them are merged at once, the less is written.
-const SMALL_RUNS_DUE: u8 = 12;
+const SMALL_RUNS_DUE: u8 = 16;
 
 /// The same while disk space is short: old versions and deletions are dropped sooner, and a
 /// compaction takes less space.
@@ -170,22 +170,20 @@ impl fmt::Debug for Tree {
 /// How tables are written.
 ///
 /// Filters stay on at every level: creating an item looks for a key that is
-/// usually not there. Tables are compressed from the second level on; those of the first
-/// are rewritten too soon to be worth it. `docs/design/engine.md` has the figures.
+/// usually not there. All tables are compressed. `docs/design/engine.md` has the figures.
 ///
 /// A table's filter and index are megabytes long. In the first level they stay in memory;
 /// below they are partitioned into blocks, because there a lookup would otherwise read all
 /// of them whenever they are not in the cache. (Pinning does not help: the engine forgets
 /// it for these levels when it is opened.)
 fn shaped(config: Config) -> Config {
-    use CompressionType::{Lz4, None};
     let filter = |rate| FilterPolicyEntry::Bloom(BloomConstructionPolicy::BitsPerKey(rate));
     config
         .data_block_restart_interval_policy(RestartIntervalPolicy::new([10, 16]))
         .filter_policy(FilterPolicy::new([filter(14.0), filter(10.0)]))
         .filter_block_partitioning_policy(PinningPolicy::new([false, true]))
         .index_block_partitioning_policy(PinningPolicy::new([false, true]))
-        .data_block_compression_policy(CompressionPolicy::new([None, Lz4]))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
 }
 
 pub(super) fn damaged(path: &Path, detail: String) -> StorageError {
