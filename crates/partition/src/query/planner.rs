@@ -28,6 +28,10 @@ pub(super) const SORT_ITEMS_MAX: u64 = 1_000;
 /// Upper bound of the entries that are collected to sort them by ordinal.
 const COLLECT_ENTRIES_MAX: u64 = 10_000;
 
+/// The same where the alternative is to walk through all items: entries take a millisecond
+/// for some thousands, a walk through a million items half a minute.
+const COLLECT_OR_WALK_MAX: u64 = 50_000;
+
 /// Upper bound of the sets of names that are read to find the items without a value. A set
 /// costs as much as looking up an item.
 const NAMES_MAX: u64 = 1_000;
@@ -375,7 +379,7 @@ impl Planner<'_> {
         }
         let (items, rows) = (self.statistics.items()?, self.statistics.rows());
         let walk = ITEM_FACTOR.saturating_mul(rows.min(items)).saturating_mul(items);
-        let most = walk.isqrt().clamp(1, COLLECT_ENTRIES_MAX);
+        let most = walk.isqrt().clamp(1, COLLECT_OR_WALK_MAX);
         Ok(self.sampled_members(&found.set, most)? >= most)
     }
 
