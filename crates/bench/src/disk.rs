@@ -1,6 +1,5 @@
 //! The disk itself: what an fsync takes on it, and what is on it.
 
-use std::fs::File;
 use std::io::Write as _;
 use std::os::unix::fs::MetadataExt as _;
 use std::path::Path;
@@ -16,16 +15,15 @@ const APPENDED: [u8; 4096] = [0x5a; 4096];
 
 /// Appends and syncs a file of its own, as a journal does, `count` times.
 pub(crate) fn sync_often(folder: &Path, count: u64) -> Result<Latencies> {
-    let path = folder.join("fsync-probe");
     let (clock, mut latencies) = (RealClock::new(), Latencies::default());
-    let mut file = File::create(&path)?;
+    // Without a name, as others may be measuring in the same folder.
+    let mut file = tempfile::tempfile_in(folder)?;
     for _ in 0..count {
         let began = clock.monotonic();
         file.write_all(&APPENDED)?;
         file.sync_data()?;
         latencies.add(clock.monotonic() - began);
     }
-    std::fs::remove_file(path)?;
     Ok(latencies)
 }
 
