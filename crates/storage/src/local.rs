@@ -21,6 +21,7 @@ mod format;
 mod history;
 mod journal;
 mod layout;
+mod memtable;
 mod published;
 mod read_only;
 mod record;

@@ -9,8 +9,8 @@ use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use bytes::Bytes;
-use lsm_tree::{InternalValue, Memtable, ValueType};
 
+use super::memtable::Memtable;
 use super::snapshot::{Snapshot, Tables};
 use super::tree::{Tree, damaged};
 use super::view::LocalView;
@@ -41,7 +41,8 @@ impl Published {
         let tables = Arc::new(tree.tables());
         // Later writes of a key need higher numbers.
         let highest = tables.iter().map(lsm_tree::Table::get_highest_seqno).max();
-        let (number, memtables) = (highest.unwrap_or(0) + 1, Arc::from([new_memtable(0)]));
+        let (number, memtables) =
+            (highest.unwrap_or(0) + 1, Arc::from([Arc::new(Memtable::new())]));
         let state = State { number, memtables, tables };
         let (path, newest) = (Arc::from(store), RwLock::default());
         let published = Published { path, state: Mutex::new(state), newest };
@@ -61,10 +62,10 @@ impl Published {
     /// Begins another memtable, unless there is nothing in this one. Returns whether it did.
     pub(super) fn rotate(&self) -> bool {
         let mut state = self.state();
-        let Some(full) = state.memtables.first().filter(|memtable| !memtable.is_empty()) else {
+        if state.memtables.first().is_none_or(|memtable| memtable.is_empty()) {
             return false;
-        };
-        let next = new_memtable(full.id() + 1);
+        }
+        let next = Arc::new(Memtable::new());
         state.memtables = std::iter::once(next).chain(state.memtables.iter().cloned()).collect();
         self.show(&state);
         true
@@ -169,27 +170,13 @@ impl Published {
 impl State {
     fn insert(&self, commit: u64, writes: &MergedBatch) {
         let Some(memtable) = self.memtables.first() else { return };
-        for (key, value) in writes {
-            memtable.insert(match value {
-                Some(value) => {
-                    let (key, value) = (key.clone(), value.clone());
-                    InternalValue::from_components(key, value, self.number, ValueType::Value)
-                }
-                None => InternalValue::new_tombstone(key.clone(), self.number),
-            });
-        }
-        let (key, value) = (Bytes::from_static(record::KEY), record::encode(commit));
-        let record = InternalValue::from_components(key, value, self.number, ValueType::Value);
-        memtable.insert(record);
+        let (key, value) = (Bytes::from_static(record::KEY), Some(record::encode(commit)));
+        memtable.insert(self.number, writes.iter().chain(std::iter::once((&key, &value))));
     }
 
     fn memtable_bytes(&self) -> u64 {
-        self.memtables.first().map_or(0, |memtable| memtable.size())
+        self.memtables.first().map_or(0, |memtable| memtable.bytes())
     }
-}
-
-fn new_memtable(id: u64) -> Arc<Memtable> {
-    Arc::new(Memtable::new(id))
 }
 
 impl fmt::Debug for Published {

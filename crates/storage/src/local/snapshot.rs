@@ -14,9 +14,10 @@ use std::sync::Arc;
 use bytes::Bytes;
 use lsm_tree::merge::Merger;
 use lsm_tree::mvcc_stream::MvccStream;
-use lsm_tree::{AbstractTree, AnyTree, InternalValue, Memtable, Table, UserKey, ValueType};
+use lsm_tree::{AbstractTree, AnyTree, InternalValue, Table, UserKey};
 use xxhash_rust::xxh3::xxh3_64;
 
+use super::memtable::Memtable;
 use super::tree::explain;
 use crate::StorageError;
 
@@ -106,16 +107,9 @@ impl Snapshot {
         // The least key that there can be: the engine has no empty one.
         let start = if start.is_empty() { &[0] } else { start };
         let (start, end) = (UserKey::from(start), UserKey::from(end));
-        // Versions of one key are in the order of their numbers, the highest first.
-        let bound = |key: &UserKey| {
-            InternalValue::from_components(key.clone(), "", NUMBER_MAX, ValueType::Value).key
-        };
         let in_memory = self.memtables.iter().map(|memtable| {
-            let rows = memtable.items.range(bound(&start)..bound(&end));
-            let rows = rows.filter(|entry| entry.key().seqno < self.number);
-            Box::new(rows.map(|entry| {
-                Ok(InternalValue { key: entry.key().clone(), value: entry.value().clone() })
-            })) as Rows<'_>
+            let rows = memtable.range(start.clone().into(), Some(end.clone().into()), self.number);
+            Box::new(rows.map(Ok)) as Rows<'_>
         });
         let sources: Vec<Rows<'_>> = in_memory.chain(self.tables.ranges(&start, &end)).collect();
         MvccStream::new(Merger::new(sources)).filter_map(|row| match row {

@@ -15,10 +15,11 @@ use lsm_tree::config::{
 };
 use lsm_tree::merge::Merger;
 use lsm_tree::mvcc_stream::MvccStream;
-use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, Config, Memtable};
+use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, Config};
 
 use super::LocalConfig;
 use super::disk_space::{BRAKE_BYTES, MERGE_BYTES_MAX};
+use super::memtable::Memtable;
 use super::snapshot::Tables;
 use super::upkeep::{Upkeep, Watch};
 use crate::{KeyRange, StorageError};
@@ -93,7 +94,7 @@ impl Tree {
     /// Makes a table of memtables. One at a time.
     pub(super) fn flush(&self, memtables: &[Arc<Memtable>]) -> Result<(), StorageError> {
         self.write(|tree| {
-            let sources = memtables.iter().map(|memtable| memtable.iter().map(Ok)).collect();
+            let sources = memtables.iter().map(|memtable| memtable.all().map(Ok)).collect();
             // Of each key only the newest write.
             let rows = MvccStream::new(Merger::new(sources));
             match tree.flush_to_tables(rows)? {
