@@ -154,6 +154,7 @@ fn head_of(rest: &[u8]) -> u64 {
 
 /// The same of a whole key.
 pub(super) fn leading(key: &[u8]) -> super::Beginning {
-    let from = |at: usize| head_of(key.get(at..).unwrap_or_default());
-    [from(0), from(8), from(16), from(24)]
+    let mut words = super::Beginning::default();
+    words.iter_mut().zip(key.chunks(8)).for_each(|(word, bytes)| *word = head_of(bytes));
+    words
 }
