@@ -25,6 +25,7 @@ mod memtable;
 mod published;
 mod read_only;
 mod record;
+mod run_filter;
 mod snapshot;
 mod tables;
 mod tree;

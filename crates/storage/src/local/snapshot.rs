@@ -15,9 +15,9 @@ use bytes::Bytes;
 use lsm_tree::merge::Merger;
 use lsm_tree::mvcc_stream::MvccStream;
 use lsm_tree::{AbstractTree, AnyTree, InternalValue, Table, UserKey};
-use xxhash_rust::xxh3::xxh3_64;
 
 use super::memtable::Memtable;
+use super::run_filter::{RunFilter, RunFilters, key_hash};
 use super::tree::explain;
 use crate::StorageError;
 
@@ -30,33 +30,50 @@ type Rows<'a> = Box<dyn DoubleEndedIterator<Item = lsm_tree::Result<InternalValu
 pub(super) struct Tables {
     /// The version: a later one has a higher number.
     pub(super) id: u64,
-    /// From the newest to the oldest. The keys of a run's tables do not overlap, and are in
-    /// order.
-    runs: Vec<Vec<Table>>,
+    /// From the newest to the oldest.
+    runs: Vec<TableRun>,
     /// How many of these are as they were flushed.
     pub(super) small_runs: usize,
     pub(super) bytes: u64,
 }
 
+/// Tables whose keys do not overlap, in order.
+struct TableRun {
+    tables: Vec<Table>,
+    filter: Option<Arc<RunFilter>>,
+}
+
 impl Tables {
-    pub(super) fn of(tree: &AnyTree) -> Tables {
+    /// Those of the engine's newest version. Forgets filters that are no longer needed.
+    pub(super) fn of(tree: &AnyTree, filters: &mut RunFilters) -> Tables {
         let version = tree.current_version();
         let runs = version.iter_levels().flat_map(|level| level.iter());
-        let runs = runs.map(|run| run.iter().cloned().collect()).collect();
+        let runs: Vec<TableRun> = runs
+            .map(|run| {
+                let tables: Vec<Table> = run.iter().cloned().collect();
+                let filter = filter_of(&tables, filters);
+                TableRun { tables, filter }
+            })
+            .collect();
         let small_runs = version.l0().run_count();
         let bytes = version.iter_tables().map(|table| table.metadata.file_size).sum();
-        Tables { id: version.id(), runs, small_runs, bytes }
+        let tables = Tables { id: version.id(), runs, small_runs, bytes };
+        filters.retain(|id, _| tables.iter().any(|table| table.id() == *id));
+        tables
     }
 
     pub(super) fn iter(&self) -> impl Iterator<Item = &Table> {
-        self.runs.iter().flatten()
+        self.runs.iter().flat_map(|run| &run.tables)
     }
 
     fn get(&self, key: &[u8]) -> lsm_tree::Result<Option<InternalValue>> {
-        let hash = xxh3_64(key);
-        for run in &self.runs {
-            let at = run.partition_point(|table| **table.metadata.key_range.max() < *key);
-            let table = run.get(at).filter(|table| **table.metadata.key_range.min() <= *key);
+        let hash = key_hash(key);
+        for TableRun { tables, filter } in &self.runs {
+            if filter.as_ref().is_some_and(|filter| !filter.may_contain(hash)) {
+                continue;
+            }
+            let at = tables.partition_point(|table| **table.metadata.key_range.max() < *key);
+            let table = tables.get(at).filter(|table| **table.metadata.key_range.min() <= *key);
             if let Some(table) = table
                 && let Some(found) = table.get(key, NUMBER_MAX, hash)?
             {
@@ -67,15 +84,23 @@ impl Tables {
     }
 
     fn ranges(&self, start: &UserKey, end: &UserKey) -> impl Iterator<Item = Rows<'_>> {
-        self.runs.iter().filter_map(move |run| {
-            let first = run.partition_point(|table| table.metadata.key_range.max() < start);
-            let last = run.partition_point(|table| table.metadata.key_range.min() < end);
-            let tables = run.get(first..last).filter(|tables| !tables.is_empty())?;
+        self.runs.iter().filter_map(move |TableRun { tables, .. }| {
+            let first = tables.partition_point(|table| table.metadata.key_range.max() < start);
+            let last = tables.partition_point(|table| table.metadata.key_range.min() < end);
+            let tables = tables.get(first..last).filter(|tables| !tables.is_empty())?;
             let (start, end) = (start.clone(), end.clone());
             let rows = tables.iter().flat_map(move |table| table.range(start.clone()..end.clone()));
             Some(Box::new(rows) as Rows<'_>)
         })
     }
+}
+
+/// The filter of a run, if it is as it was flushed: then its tables have one in common.
+fn filter_of(tables: &[Table], filters: &RunFilters) -> Option<Arc<RunFilter>> {
+    let mut each = tables.iter().map(|table| filters.get(&table.id()));
+    let first = each.next().flatten()?;
+    each.all(|other| other.is_some_and(|other| Arc::ptr_eq(first, other)))
+        .then(|| Arc::clone(first))
 }
 
 /// A state of the store.

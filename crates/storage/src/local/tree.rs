@@ -5,8 +5,8 @@
 
 use std::fmt;
 use std::path::{Path, PathBuf};
-use std::sync::Arc;
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use lsm_tree::compaction::Leveled;
 use lsm_tree::config::{
@@ -20,6 +20,7 @@ use lsm_tree::{AbstractTree, AnyTree, Cache, CompressionType, Config};
 use super::LocalConfig;
 use super::disk_space::{BRAKE_BYTES, MERGE_BYTES_MAX};
 use super::memtable::Memtable;
+use super::run_filter::{RunFilter, RunFilters, key_hash};
 use super::snapshot::Tables;
 use super::upkeep::{Upkeep, Watch};
 use crate::{KeyRange, StorageError};
@@ -56,6 +57,8 @@ pub(super) struct Tree {
     folder: PathBuf,
     inner: AnyTree,
     table_bytes: u64,
+    /// Of the tables that were flushed since it was opened.
+    filters: Mutex<RunFilters>,
     /// Flushes and compactions that are under way.
     writing: AtomicUsize,
 }
@@ -83,12 +86,12 @@ impl Tree {
         let inner = shaped(engine).open().map_err(|error| explain(store, error))?;
         let (store, folder) = (store.to_owned(), folder.to_owned());
         let (table_bytes, writing) = (config.table_bytes, AtomicUsize::new(0));
-        Ok(Tree { store, folder, inner, table_bytes, writing })
+        Ok(Tree { store, folder, inner, table_bytes, filters: Mutex::default(), writing })
     }
 
     /// The tables that there are now.
     pub(super) fn tables(&self) -> Tables {
-        Tables::of(&self.inner)
+        Tables::of(&self.inner, &mut self.filters())
     }
 
     /// Makes a table of memtables. One at a time.
@@ -97,11 +100,21 @@ impl Tree {
             let sources = memtables.iter().map(|memtable| memtable.all().map(Ok)).collect();
             // Of each key only the newest write.
             let rows = MvccStream::new(Merger::new(sources));
-            match tree.flush_to_tables(rows)? {
-                Some((tables, _)) => tree.register_tables(&tables, None, None, &[], NOTHING_OLDER),
-                None => Ok(()),
-            }
+            let mut hashes = Vec::new();
+            let rows = rows
+                .inspect(|row| hashes.extend(row.iter().map(|row| key_hash(&row.key.user_key))));
+            let Some((tables, _)) = tree.flush_to_tables(rows)? else { return Ok(()) };
+            let filter = Arc::new(RunFilter::of(&hashes));
+            // No one lists the new tables without it.
+            let mut filters = self.filters();
+            tree.register_tables(&tables, None, None, &[], NOTHING_OLDER)?;
+            filters.extend(tables.iter().map(|table| (table.id(), Arc::clone(&filter))));
+            Ok(())
         })
+    }
+
+    fn filters(&self) -> MutexGuard<'_, RunFilters> {
+        self.filters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     /// Runs the compaction that is most due, given free disk space.
