@@ -356,7 +356,7 @@ impl LocalStore {
             Some(range) => self.upkeep.without(range, merge),
             None => merge(),
         };
-        self.published.renew(&self.tree, &[]);
+        self.upkeep.renew(&self.tree, &self.published);
         match merged {
             Err(StorageError::Full { .. }) => Err(self.upkeep.disk.full(needed)),
             merged => merged,
@@ -428,7 +428,7 @@ impl Store for LocalStore {
         // What was written about the range before has to be as durable as its drop.
         self.upkeep.flush(&self.tree, &self.published)?;
         self.tree.drop_tables(range)?;
-        self.published.renew(&self.tree, &[]);
+        self.upkeep.renew(&self.tree, &self.published);
         if self.is_worth_rewriting(range)? {
             self.rewrite(Some(range))?;
         }

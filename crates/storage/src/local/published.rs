@@ -24,6 +24,24 @@ pub(super) struct Published {
     state: Mutex<State>,
     /// `None` after closing.
     newest: RwLock<Option<Arc<Snapshot>>>,
+    retired: Mutex<Vec<Retired>>,
+}
+
+/// What no new snapshot shows. Whoever drops the last reference frees a memtable or removes
+/// the files of tables, which takes milliseconds to tenths of a second: not a reader, and
+/// not the committer.
+enum Retired {
+    Memtable(Arc<Memtable>),
+    Tables(Arc<Tables>),
+}
+
+impl Retired {
+    fn is_unused(&self) -> bool {
+        match self {
+            Retired::Memtable(memtable) => Arc::strong_count(memtable) == 1,
+            Retired::Tables(tables) => Arc::strong_count(tables) == 1,
+        }
+    }
 }
 
 /// What the next snapshot is made of.
@@ -45,7 +63,8 @@ impl Published {
             (highest.unwrap_or(0) + 1, Arc::from([Arc::new(Memtable::new())]));
         let state = State { number, memtables, tables };
         let (path, newest) = (Arc::from(store), RwLock::default());
-        let published = Published { path, state: Mutex::new(state), newest };
+        let retired = Mutex::default();
+        let published = Published { path, state: Mutex::new(state), newest, retired };
         published.show(&published.state());
         published
     }
@@ -90,15 +109,34 @@ impl Published {
     pub(super) fn renew(&self, tree: &Tree, flushed: &[Arc<Memtable>]) {
         let tables = tree.tables();
         let mut state = self.state();
+        let mut retired = self.retired();
         // Another thread may have come with a later version.
         if tables.id > state.tables.id {
-            state.tables = Arc::new(tables);
+            let before = std::mem::replace(&mut state.tables, Arc::new(tables));
+            retired.push(Retired::Tables(before));
         }
         let is_flushed =
             |memtable: &Arc<Memtable>| flushed.iter().any(|one| Arc::ptr_eq(one, memtable));
-        let kept = state.memtables.iter().filter(|memtable| !is_flushed(memtable)).cloned();
-        state.memtables = kept.collect();
+        let (gone, kept): (Vec<_>, Vec<_>) = state.memtables.iter().cloned().partition(is_flushed);
+        retired.extend(gone.into_iter().map(Retired::Memtable));
+        state.memtables = kept.into();
         self.show(&state);
+    }
+
+    /// Drops what was retired and is no longer read. Returns whether something is left.
+    pub(super) fn reap(&self) -> bool {
+        let mut retired = self.retired();
+        let (unused, read) =
+            std::mem::take(&mut *retired).into_iter().partition(Retired::is_unused);
+        *retired = read;
+        let is_left = !retired.is_empty();
+        drop(retired);
+        drop::<Vec<Retired>>(unused);
+        is_left
+    }
+
+    fn retired(&self) -> MutexGuard<'_, Vec<Retired>> {
+        self.retired.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn view(&self) -> Result<LocalView, StorageError> {

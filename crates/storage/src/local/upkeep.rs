@@ -25,6 +25,9 @@ use crate::{KeyRange, StorageError};
 /// leaves, as two looks may miss that much.
 const LOOK_EVERY_BYTES: usize = 1 << 20;
 
+/// How long to wait before looking again whether retired tables are still read.
+const REAP_WAIT: Duration = Duration::from_millis(20);
+
 /// How long to wait for progress before looking again: other programs free space, too.
 const PROGRESS_WAIT: Duration = Duration::from_millis(10);
 
@@ -53,6 +56,8 @@ struct Work {
     flush: Duty,
     /// Segments of the memtables that are sealed.
     sealed: Vec<Segment>,
+    /// Something was retired since a thread looked.
+    reaping: bool,
     /// Why nothing can be done any more.
     failure: Option<String>,
     ended: bool,
@@ -164,30 +169,52 @@ impl Upkeep {
 
     /// The body of the merging thread.
     pub(super) fn run_merger(&self, tree: &Tree, published: &Published) {
-        while self.await_work(|work| &mut work.merge) {
+        while self.await_work(published, |work| &mut work.merge) {
             while self.step(tree, published) {}
         }
     }
 
     /// The body of the flushing thread.
     pub(super) fn run_flusher(&self, tree: &Tree, published: &Published) {
-        while self.await_work(|work| &mut work.flush) {
+        while self.await_work(published, |work| &mut work.flush) {
             if let Err(error) = self.flush(tree, published) {
                 self.note_failure("memtables could not be flushed", &error);
             }
         }
     }
 
-    fn await_work(&self, duty: impl Fn(&mut Work) -> &mut Duty) -> bool {
-        let mut work = self.work();
-        duty(&mut work).under_way = false;
+    /// Waits until there is something to do, and meanwhile frees what is no longer read.
+    /// Returns false when the store is being closed.
+    fn await_work(&self, published: &Published, duty: impl Fn(&mut Work) -> &mut Duty) -> bool {
+        duty(&mut self.work()).under_way = false;
         self.progress.notify_all();
-        while !duty(&mut work).due && !work.ended {
-            work = self.wake.wait(work).unwrap_or_else(PoisonError::into_inner);
+        loop {
+            let is_left = published.reap();
+            let mut work = self.work();
+            if duty(&mut work).due || work.ended {
+                let ended = work.ended;
+                *duty(&mut work) = Duty { due: false, under_way: !ended, full: false };
+                return !ended;
+            }
+            if std::mem::take(&mut work.reaping) {
+                continue;
+            }
+            if is_left {
+                drop(self.wake.wait_timeout(work, REAP_WAIT));
+            } else {
+                drop(self.wake.wait(work));
+            }
         }
-        let ended = work.ended;
-        *duty(&mut work) = Duty { due: false, under_way: !ended, full: false };
-        !ended
+    }
+
+    /// Takes over the tree's tables, and frees what they replace: now, or as soon as no one
+    /// reads it.
+    pub(super) fn renew(&self, tree: &Tree, published: &Published) {
+        published.renew(tree, &[]);
+        if published.reap() {
+            self.work().reaping = true;
+            self.wake.notify_all();
+        }
     }
 
     /// Makes tables of all sealed memtables, and gives up their segments.
