@@ -32,6 +32,7 @@ mod tree;
 mod upkeep;
 mod view;
 mod watermark;
+mod write_back;
 
 use std::fs::File;
 use std::panic::AssertUnwindSafe;
@@ -75,7 +76,7 @@ pub struct LocalConfig {
     /// so an idle store does not use it.
     pub cache_bytes: u64,
 
-    /// Writes gathered in memory before they become a table, 48 MiB by default;
+    /// Writes gathered in memory before they become a table, 64 MiB by default;
     /// up to three times as much under load. Larger means fewer and larger
     /// compactions, but a longer replay after a crash.
     pub memtable_bytes: u64,
@@ -106,7 +107,7 @@ impl Default for LocalConfig {
         LocalConfig {
             durability: Durability::Full,
             cache_bytes: 32 << 20,
-            memtable_bytes: 48 << 20,
+            memtable_bytes: 64 << 20,
             table_bytes: 64 << 20,
             disk_bytes_max: None,
             reserve_bytes: 0,

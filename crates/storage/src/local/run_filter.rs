@@ -1,6 +1,6 @@
 //! A filter for each flushed run: which of them a key can be in.
 //!
-//! Up to sixteen runs are as they were flushed, and a key that is looked up may be in any of
+//! Several runs are as they were flushed, and a key that is looked up may be in any of
 //! them; most are not there, because creating an item looks for one that does not exist. The
 //! engine has a filter in each table, but asking it takes several cache misses. This one is
 //! made of the keys while they are flushed, and takes one: all bits of a key are in one

@@ -23,12 +23,13 @@ use super::memtable::Memtable;
 use super::run_filter::{RunFilter, RunFilters, key_hash};
 use super::snapshot::Tables;
 use super::upkeep::{Upkeep, Watch};
+use super::write_back::WriteBack;
 use crate::{KeyRange, StorageError};
 
 /// Runs of small tables from which on a compaction is due. Each of them is one more place
 /// where a reader looks; but whatever is there when they are merged into the next level is
 /// rewritten with it, so that the more of them are merged at once, the less is written.
-const SMALL_RUNS_DUE: u8 = 16;
+const SMALL_RUNS_DUE: u8 = 8;
 
 /// The same while disk space is short: old versions and deletions are dropped sooner, and a
 /// compaction takes less space.
@@ -82,7 +83,7 @@ impl Tree {
     ) -> Result<Tree, StorageError> {
         let engine = Config::new(folder, Default::default(), Default::default())
             .use_cache(Arc::new(Cache::with_capacity_bytes(config.cache_bytes)))
-            .with_compaction_filter_factory(upkeep.map(Watch::over));
+            .with_compaction_filter_factory(upkeep.map(|upkeep| Watch::over(upkeep, folder)));
         let inner = shaped(engine).open().map_err(|error| explain(store, error))?;
         let (store, folder) = (store.to_owned(), folder.to_owned());
         let (table_bytes, writing) = (config.table_bytes, AtomicUsize::new(0));
@@ -100,9 +101,13 @@ impl Tree {
             let sources = memtables.iter().map(|memtable| memtable.all().map(Ok)).collect();
             // Of each key only the newest write.
             let rows = MvccStream::new(Merger::new(sources));
-            let mut hashes = Vec::new();
-            let rows = rows
-                .inspect(|row| hashes.extend(row.iter().map(|row| key_hash(&row.key.user_key))));
+            let (mut hashes, mut back) = (Vec::new(), WriteBack::new(&self.folder));
+            let rows = rows.inspect(|row| {
+                if let Ok(row) = row {
+                    hashes.push(key_hash(&row.key.user_key));
+                    back.add(row.key.user_key.len() + row.value.len());
+                }
+            });
             let Some((tables, _)) = tree.flush_to_tables(rows)? else { return Ok(()) };
             let filter = Arc::new(RunFilter::of(&hashes));
             // No one lists the new tables without it.

@@ -8,6 +8,7 @@
 //! Keys of a discarded range are dropped by every compaction, so that a large range needs
 //! no tombstones.
 
+use std::path::{Path, PathBuf};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -19,6 +20,7 @@ use super::disk_space::{BRAKE_BYTES, DiskSpace};
 use super::journal::{Segment, Segments};
 use super::published::Published;
 use super::tree::{Tree, merge_needs, small_runs_due};
+use super::write_back::WriteBack;
 use crate::{KeyRange, StorageError};
 
 /// Bytes that a compaction writes between two looks at the disk. Less than what the brake
@@ -309,11 +311,15 @@ impl Duty {
 
 /// A filter through which the engine shows every row that a compaction is about to write.
 #[derive(Debug)]
-pub(super) struct Watch(Arc<Upkeep>);
+pub(super) struct Watch {
+    upkeep: Arc<Upkeep>,
+    folder: PathBuf,
+}
 
 impl Watch {
-    pub(super) fn over(upkeep: &Arc<Upkeep>) -> Arc<dyn Factory> {
-        Arc::new(Watch(Arc::clone(upkeep)))
+    /// Over the compactions of the tree in `folder`.
+    pub(super) fn over(upkeep: &Arc<Upkeep>, folder: &Path) -> Arc<dyn Factory> {
+        Arc::new(Watch { upkeep: Arc::clone(upkeep), folder: folder.to_owned() })
     }
 }
 
@@ -323,8 +329,9 @@ impl Factory for Watch {
     }
 
     fn make_filter(&self, _: &Context) -> Box<dyn CompactionFilter> {
-        let given_up = self.0.given_up.read().unwrap_or_else(PoisonError::into_inner).clone();
-        Box::new(Rows { upkeep: Arc::clone(&self.0), given_up, written: 0 })
+        let given_up = self.upkeep.given_up.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let (upkeep, back) = (Arc::clone(&self.upkeep), WriteBack::new(&self.folder));
+        Box::new(Rows { upkeep, given_up, written: 0, back })
     }
 }
 
@@ -333,6 +340,7 @@ struct Rows {
     given_up: Vec<(Bytes, Bytes)>,
     /// Bytes since the last look at the disk.
     written: usize,
+    back: WriteBack,
 }
 
 impl CompactionFilter for Rows {
@@ -341,7 +349,9 @@ impl CompactionFilter for Rows {
         if self.given_up.iter().any(|(start, end)| **start <= *key && *key < **end) {
             return Ok(Verdict::Destroy);
         }
-        self.written += key.len() + item.value()?.len();
+        let bytes = key.len() + item.value()?.len();
+        self.back.add(bytes);
+        self.written += bytes;
         if self.written >= LOOK_EVERY_BYTES {
             self.written = 0;
             if self.upkeep.is_ended() {
