@@ -19,7 +19,7 @@ const DEFAULT_BYTES: u64 = 512 << 20;
 const MIN_BYTES: u64 = 128 << 20;
 
 /// Memtables that the store keeps under load.
-const MEMTABLES: u64 = 3;
+const MEMTABLES: u64 = 2;
 
 /// How much memory the process may take.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
@@ -60,7 +60,7 @@ pub(crate) struct MemoryPlan {
     pub(crate) total: u64,
     /// Blocks that were read from the disk.
     pub(crate) cache: u64,
-    /// Each of up to three memtables. A store keeps the size that it was created with.
+    /// Each of up to two memtables. A row counts with all that it takes.
     pub(crate) memtable: u64,
     /// Bodies that are being received or processed.
     pub(crate) bodies: usize,
@@ -79,7 +79,7 @@ impl MemoryPlan {
         MemoryPlan {
             total,
             cache: own.cache_bytes.min(total / 16),
-            memtable: own.memtable_bytes.min(total / 16),
+            memtable: own.memtable_bytes.min(total * 7 / 64),
             bodies: part(16),
             bodies_overflow: part(64 << 20).clamp(2, 8),
             answers: part(8),

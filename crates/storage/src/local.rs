@@ -76,8 +76,8 @@ pub struct LocalConfig {
     /// so an idle store does not use it.
     pub cache_bytes: u64,
 
-    /// Writes gathered in memory before they become a table, 64 MiB by default;
-    /// up to three times as much under load. Larger means fewer and larger
+    /// Writes gathered in memory before they become a table, 56 MiB by default;
+    /// twice as much under load. Larger means fewer and larger
     /// compactions, but a longer replay after a crash.
     pub memtable_bytes: u64,
 
@@ -107,7 +107,7 @@ impl Default for LocalConfig {
         LocalConfig {
             durability: Durability::Full,
             cache_bytes: 32 << 20,
-            memtable_bytes: 64 << 20,
+            memtable_bytes: 56 << 20,
             table_bytes: 64 << 20,
             disk_bytes_max: None,
             reserve_bytes: 0,

@@ -19,7 +19,8 @@ use super::watermark::WatermarkFile;
 use crate::committer::{Engine, MergedBatch};
 use crate::{Durability, StorageError};
 
-/// Memtables that may wait to be flushed when another one is sealed. Writers wait then.
+/// Memtables that are being flushed while another one is filled. When that is full as well,
+/// writers wait.
 const SEALED_MEMTABLES_MAX: usize = 1;
 
 /// Runs of small tables from which on writers wait for a compaction.
@@ -135,7 +136,7 @@ impl LocalEngine {
                 self.upkeep.want_merge();
             }
             let is_full = self.memtable >= self.config.memtable_bytes;
-            if is_full && self.published.sealed_count() <= SEALED_MEMTABLES_MAX {
+            if is_full && self.published.sealed_count() < SEALED_MEMTABLES_MAX {
                 self.rotate();
                 continue;
             }
