@@ -27,9 +27,9 @@ pub(super) struct Published {
     retired: Mutex<Vec<Retired>>,
 }
 
-/// What no new snapshot shows. Whoever drops the last reference frees a memtable or removes
-/// the files of tables, which takes milliseconds to tenths of a second: not a reader, and
-/// not the committer.
+/// What no new snapshot shows. Dropping the last reference frees a memtable or removes the
+/// files of tables, which takes milliseconds to tenths of a second: nothing for a reader or
+/// the committer to do.
 enum Retired {
     Memtable(Arc<Memtable>),
     Tables(Arc<Tables>),
