@@ -81,7 +81,7 @@ impl Snapshot {
         &self.reader
     }
 
-    pub(super) fn view(&self) -> &dyn View {
+    pub(crate) fn view(&self) -> &dyn View {
         self.view.as_ref()
     }
 
