@@ -15,6 +15,7 @@ use storage::Store;
 
 use crate::error::ClusterError;
 use crate::execution::executor::Executors;
+use crate::execution::scripts::ScriptThreads;
 use crate::layout::Layout;
 use crate::layout::container::{Container, ContainerSpec};
 use crate::layout::map::{ContainerMap, Division, PartitionId};
@@ -42,6 +43,8 @@ pub struct Cluster {
     system: Arc<Container>,
     containers: RwLock<BTreeMap<ContainerNumber, Arc<Container>>>,
     executors: Executors,
+    // Before the threads of queries, which scripts wait for.
+    script_threads: ScriptThreads,
     query_threads: QueryThreads,
     maintenance: Maintenance,
     observer: Observer,
@@ -67,6 +70,7 @@ impl Cluster {
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
         let query_threads = QueryThreads::new(&runtime);
+        let script_threads = ScriptThreads::new(&runtime);
         let maintenance = Maintenance::new(&runtime);
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
@@ -84,6 +88,7 @@ impl Cluster {
             system: Arc::new(system),
             containers: RwLock::default(),
             executors,
+            script_threads,
             query_threads,
             maintenance,
             observer: Observer::default(),
@@ -129,6 +134,10 @@ impl Cluster {
 
     pub(crate) fn query_threads(&self) -> &QueryThreads {
         &self.query_threads
+    }
+
+    pub(crate) fn script_threads(&self) -> &ScriptThreads {
+        &self.script_threads
     }
 
     pub(crate) fn maintenance(&self) -> &Maintenance {
@@ -255,6 +264,16 @@ impl Cluster {
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
         self.apply_as(container, partition, command, Purpose::Any).await
+    }
+
+    /// Applies the writes of a script, which were tried on a snapshot of that partition.
+    pub async fn apply_script(
+        &self,
+        container: &Container,
+        partition: Arc<PartitionHandle>,
+        command: Command,
+    ) -> Result<Served<Outcome>, ClusterError> {
+        self.apply_as(container, partition, command, Purpose::Script).await
     }
 
     async fn apply_as(

@@ -6,3 +6,4 @@
 pub(crate) mod changes;
 pub(crate) mod executor;
 pub(crate) mod read;
+pub(crate) mod scripts;

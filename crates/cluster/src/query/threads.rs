@@ -129,17 +129,12 @@ impl QueryThreads {
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
         admit: fn(&mut Schedule) -> Result<Number, Full>,
     ) -> Result<T, ClusterError> {
-        let (reply, answer) = oneshot::channel();
-        let gone = Arc::new(AtomicBool::new(false));
-        let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
-        let number =
-            self.shared.enqueue(Job { work, gone: Arc::clone(&gone), began: None }, admit)?;
-        let _client = Client { shared: Arc::clone(&self.shared), number, gone };
-        let answered = answer.await;
-        answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
-            true => ClusterError::Stopping,
-            false => ClusterError::Internal,
-        })
+        let (answer, _client) = self.shared.begin(work, admit)?;
+        answer.await.map_err(|_| self.shared.unanswered())
+    }
+
+    pub(crate) fn queue_for_threads(&self) -> QueryQueue {
+        QueryQueue { shared: Arc::clone(&self.shared) }
     }
 
     /// Makes queries to partitions serialise their messages.
@@ -159,6 +154,25 @@ impl QueryThreads {
         drop(state);
         // Waiters for one of these are notified now.
         drop(queued);
+    }
+}
+
+/// The queue of the query threads, for threads that wait for what they put there.
+#[derive(Clone, Debug)]
+pub struct QueryQueue {
+    shared: Arc<Shared>,
+}
+
+impl QueryQueue {
+    /// Runs work on a query thread and waits for it. Never refused under load: there is one
+    /// for each thread that waits.
+    pub fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        runtime::may_wait();
+        let (answer, _client) = self.shared.begin(work, |schedule| Ok(schedule.take_in()))?;
+        answer.blocking_recv().map_err(|_| self.shared.unanswered())
     }
 }
 
@@ -203,6 +217,26 @@ impl Drop for Client {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<(oneshot::Receiver<T>, Client), ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = Arc::new(AtomicBool::new(false));
+        let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
+        let number = self.enqueue(Job { work, gone: Arc::clone(&gone), began: None }, admit)?;
+        Ok((answer, Client { shared: Arc::clone(self), number, gone }))
+    }
+
+    /// Why work ended without an answer.
+    fn unanswered(&self) -> ClusterError {
+        match self.stopping.load(Ordering::Relaxed) {
+            true => ClusterError::Stopping,
+            false => ClusterError::Internal,
+        }
     }
 
     fn enqueue(

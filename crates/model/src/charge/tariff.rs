@@ -51,6 +51,10 @@ pub struct Tariff {
     pub query_item: u64,
     /// This many index entries cost as much as one item.
     pub entries_per_item: u64,
+    /// Beginning a script.
+    pub script: u64,
+    /// Some ten thousand steps of a script.
+    pub tick: u64,
 }
 
 impl Tariff {
@@ -75,6 +79,8 @@ impl Tariff {
         query: 52,
         query_item: 1,
         entries_per_item: 32,
+        script: 21,
+        tick: 1,
     };
 
     /// What one operation costs. Reads are taken to have asked one replica.
@@ -88,6 +94,7 @@ impl Tariff {
             Work::RefusedWrite => self.refused_write,
             Work::Query(scanned) => self.query(scanned),
             Work::Passed { changes } => self.entries(*changes),
+            Work::Script { ticks } => self.script.saturating_add(ticks.saturating_mul(self.tick)),
         })
     }
 

@@ -20,6 +20,8 @@ pub enum Work {
     Query(Scanned),
     /// Changes of other items were passed over on the way to those that were asked for.
     Passed { changes: u64 },
+    /// A script ran, besides its operations on items: some ten thousand steps for each tick.
+    Script { ticks: u64 },
 }
 
 /// How a write changed an item.

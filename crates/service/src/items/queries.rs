@@ -4,12 +4,13 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Permit, Point,
-    QueryFailure, QueryPage, QueryTimes, Turn,
+    Caller, ClusterError, FunctionTimes, OwnerSnapshot, PageBounds, PageQuery, PartitionId, Permit,
+    Point, QueryFailure, QueryPage, QueryTimes, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
+use model::position::Timestamp;
 use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Path, PathStep, Plan, Query,
@@ -150,7 +151,7 @@ impl Service {
         Ok(QueryRows { owner_rid, rows, rest, report })
     }
 
-    pub(super) fn page_bounds(&self, items_max: usize) -> PageBounds {
+    pub(crate) fn page_bounds(&self, items_max: usize) -> PageBounds {
         PageBounds {
             rows: items_max.clamp(1, PAGE_ITEMS_MAX),
             bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
@@ -175,7 +176,7 @@ impl Service {
     }
 
     /// The context of a query: the time and its container.
-    fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
+    pub(crate) fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
         let spec = entry.layout.spec();
         let context = Context {
             now_ticks: self.runtime.clock.now_ticks(),
@@ -234,6 +235,13 @@ impl From<ServiceError> for Unanswered {
 }
 
 impl Unanswered {
+    fn reason(self) -> ServiceError {
+        match self {
+            Unanswered::Text(error) | Unanswered::Refused(error) => error,
+            Unanswered::NotLetIn(error) => error.into(),
+        }
+    }
+
     /// The error, after its charge was recorded.
     fn noted(self, meta: &mut ResponseMeta) -> ServiceError {
         match self {
@@ -249,7 +257,7 @@ impl Unanswered {
 
 /// Compiles queries on a container.
 #[derive(Clone)]
-struct Compiler {
+pub(crate) struct Compiler {
     entry: ResolvedContainer,
     context: Arc<Context>,
 }
@@ -260,6 +268,22 @@ impl Compiler {
         let meter = meter.map(|meter| meter as Arc<dyn StepMeter>);
         let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
         Compiler { entry: self.entry.clone(), context: Arc::new(context) }
+    }
+
+    /// Answers a page of a query on one logical partition, on a snapshot of it.
+    pub(crate) fn answer_on(
+        &self,
+        snapshot: &OwnerSnapshot,
+        (now, bounds): (Timestamp, PageBounds),
+        query: ItemQuery,
+        turn: &Arc<Turn>,
+    ) -> Result<QueryPage, ServiceError> {
+        let watched = self.watched(turn, None);
+        let covered = query.scope.within.clone();
+        let Prepared { page: (text, page), .. } =
+            watched.prepare(query, &covered, bounds, turn).map_err(Unanswered::reason)?;
+        let page = turn.answer_on(snapshot, now, page);
+        page.map_err(|failure| failed(&self.entry, failure, &text))
     }
 
     fn prepare(

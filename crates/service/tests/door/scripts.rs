@@ -1,0 +1,58 @@
+//! Stored procedures beside each other.
+
+use std::sync::Arc;
+
+use model::partition_key::PartitionKey;
+use model::system_properties::SystemProperties;
+use runtime::{Runtime, TaskHandle};
+use service::{ExecuteProcedure, Kind, ProcedureResult, Response, ServiceError, Throughput};
+
+use crate::fixture::Fixture;
+
+const CLIENTS: usize = 8;
+const CALLS: usize = 10;
+
+fn run(fixture: &Fixture, name: &str) -> Result<Response<ProcedureResult>, ServiceError> {
+    let procedure = ExecuteProcedure {
+        name: name.to_owned(),
+        key: Some(PartitionKey::new(["x"])),
+        arguments: "[]".into(),
+        session: None,
+        system: Arc::new(SystemProperties::indexed()),
+    };
+    fixture.within("c", procedure)
+}
+
+/// Each call reads a counter and writes it one higher: none of them is lost, whatever the
+/// number that were refused because of the others.
+#[test]
+fn no_increment_of_many_clients_is_lost() {
+    let fixture = Arc::new(Fixture::new());
+    fixture.create_container("c", 2, Throughput::Manual(400));
+    fixture.create_item("c", r#"{"id":"n","pk":"x","n":0}"#.to_owned()).unwrap();
+    let text = "function () { var link = __.getAltLink() + '/docs/n'; \
+                __.readDocument(link, function (e, d) { if (e) throw e; d.n++; \
+                __.replaceDocument(link, d); __.response.setBody(d.n); }); }";
+    let body = format!(r#"{{"id":"add","body":"{text}"}}"#);
+    fixture.create("dbs/d/colls/c", Kind::StoredProcedure, &body).unwrap();
+    let clients: Vec<TaskHandle> = (0..CLIENTS)
+        .map(|_| {
+            let fixture = Arc::clone(&fixture);
+            let body = move || {
+                let mut done = 0;
+                while done < CALLS {
+                    match run(&fixture, "add") {
+                        Ok(_) => done += 1,
+                        Err(error) => {
+                            assert!(matches!(error, ServiceError::ScriptConflict), "{error}");
+                        }
+                    }
+                }
+            };
+            Runtime::real().tasks.spawn("client", Box::new(body)).unwrap()
+        })
+        .collect();
+    clients.into_iter().for_each(|client| client.join().unwrap());
+    let last = run(&fixture, "add").unwrap().reply.body;
+    assert_eq!(last, Some((CLIENTS * CALLS + 1).to_string()));
+}

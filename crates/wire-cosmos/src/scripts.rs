@@ -1,0 +1,133 @@
+//! Stored procedures, and what their failures are called.
+//!
+//! The texts are those of the service as far as they are known; docs/design/scripts.md has
+//! the sources.
+
+use std::fmt::Write as _;
+
+use http::StatusCode;
+use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
+use service::{ExecuteProcedure, Fault, Link, ProcedureResult, ServiceError, Thrown};
+
+use crate::error::WireError;
+use crate::gateway::Call;
+use crate::reply::Answer;
+use crate::system_properties;
+
+const ENABLE_LOGGING: &str = "x-ms-documentdb-script-enable-logging";
+/// What a script printed, percent-encoded.
+pub(crate) const LOG: &str = "x-ms-documentdb-script-log-results";
+
+/// As `encodeURIComponent` of JavaScript has it.
+const LOG_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
+    .remove(b'-')
+    .remove(b'_')
+    .remove(b'.')
+    .remove(b'!')
+    .remove(b'~')
+    .remove(b'*')
+    .remove(b'\'')
+    .remove(b'(')
+    .remove(b')');
+
+/// Runs a stored procedure.
+pub(crate) async fn execute(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
+    let (container, name) = link.split().ok_or_else(|| call.not_allowed())?;
+    let procedure = ExecuteProcedure {
+        name,
+        key: call.headers.partition_key()?,
+        arguments: call.json_text()?,
+        session: call.headers.session()?,
+        system: system_properties::of_items(),
+    };
+    let wants_log = call.headers.flag(ENABLE_LOGGING);
+    let response = call.try_container(container, procedure).await.map_err(|failure| {
+        let mut script_log = None;
+        if let ServiceError::Script { log, .. } = &failure.error {
+            script_log = wants_log.then(|| encoded(log));
+        }
+        WireError { script_log, ..WireError::from(failure) }
+    })?;
+    let ProcedureResult { body, log } = response.reply;
+    let mut answer = Answer::json(StatusCode::OK, body.unwrap_or_default());
+    if wants_log {
+        answer.set(LOG, &encoded(&log));
+    }
+    Ok(answer.with_meta(&response.meta))
+}
+
+fn encoded(log: &str) -> String {
+    utf8_percent_encode(log, LOG_ENCODED).to_string()
+}
+
+/// Status and sub-status of a failed script: a number that it gave to its error is the
+/// latter.
+pub(crate) fn status(fault: &Fault) -> (StatusCode, u32) {
+    match fault {
+        Fault::OutOfTime | Fault::OutOfSteps => (StatusCode::REQUEST_TIMEOUT, 0),
+        Fault::ResultTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
+        Fault::Thrown(thrown) | Fault::Aborted(thrown) => {
+            let number = thrown.number.and_then(|number| u32::try_from(number).ok());
+            (StatusCode::BAD_REQUEST, number.unwrap_or_default())
+        }
+        Fault::Syntax { .. }
+        | Fault::NotAFunction
+        | Fault::SourceTooLarge { .. }
+        | Fault::Arguments { .. }
+        | Fault::OutOfMemory
+        | Fault::StackOverflow
+        | Fault::Unsettled => (StatusCode::BAD_REQUEST, 0),
+    }
+}
+
+/// What a client is told about a failed script.
+pub(crate) fn message(script: &str, fault: &Fault) -> String {
+    const RUNNING: &str = "Encountered exception while executing function. Exception = ";
+    match fault {
+        Fault::Thrown(thrown) | Fault::Aborted(thrown) => {
+            format!("{RUNNING}{}", exception(script, thrown))
+        }
+        Fault::OutOfMemory => format!("{RUNNING}Error: Out of memory"),
+        Fault::StackOverflow => format!("{RUNNING}Error: Out of stack space"),
+        Fault::Syntax { message, position } => {
+            let place = position.map(|at| format!("\r\nStack trace:    at {script}.js:{at}"));
+            format!(
+                "Encountered exception while compiling Javascript. Exception = SyntaxError: \
+                 {message}{}",
+                place.unwrap_or_default()
+            )
+        }
+        Fault::OutOfTime | Fault::OutOfSteps => format!(
+            "The script with id '{script}' was stopped because it exceeded the time that scripts \
+             may run. Return from the script when an operation is not accepted, and call it again."
+        ),
+        Fault::NotAFunction
+        | Fault::SourceTooLarge { .. }
+        | Fault::Arguments { .. }
+        | Fault::ResultTooLarge { .. }
+        | Fault::Unsettled => format!("The script with id '{script}' failed: {fault}."),
+    }
+}
+
+/// `Error: MESSAGE`, and the stack if there is one.
+fn exception(script: &str, thrown: &Thrown) -> String {
+    let Thrown { name, message, frames, .. } = thrown;
+    let text = match (name.as_str(), message.as_str()) {
+        ("", message) => message.to_owned(),
+        (name, "") => name.to_owned(),
+        (name, message) => format!("{name}: {message}"),
+    };
+    if frames.is_empty() {
+        return text;
+    }
+    let mut out = format!("{text}\r\nStack trace: {text}");
+    for frame in frames {
+        let function = match frame.function.as_str() {
+            "" => "Anonymous function",
+            named => named,
+        };
+        let written = write!(out, "\n   at {function} ({script}.js:{})", frame.position);
+        written.expect("a string takes all that is written to it");
+    }
+    out
+}
