@@ -134,6 +134,12 @@ impl Trial {
         self.transact(|tx| tx.writer.id_of(ordinal))
     }
 
+    /// How many operations have written something.
+    #[must_use]
+    pub fn writes(&self) -> usize {
+        self.tried.operations.len()
+    }
+
     /// What is to be written.
     #[must_use]
     pub fn finish(self) -> Tried {

@@ -399,7 +399,7 @@ impl Service {
     }
 
     /// Checks bodies and keys, and determines the position of the operation.
-    fn check_operation(
+    pub(crate) fn check_operation(
         &self,
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,

@@ -42,6 +42,7 @@ pub use response::{
 
 // Scripts.
 pub use script::{Fault, ScriptLimits, Thrown};
+pub use scripts::triggers::{TriggeredAction, TriggeredResult};
 pub use scripts::{ExecuteProcedure, ProcedureResult};
 
 // Verbs on resources of the catalogue, and their names.

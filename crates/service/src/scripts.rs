@@ -1,4 +1,4 @@
-//! Stored procedures: JavaScript as one transaction on one logical partition.
+//! Stored procedures and triggers: JavaScript as one transaction on one logical partition.
 //!
 //! The crate `script` runs the code, `cluster` has the threads, `partition` tries operations
 //! on a snapshot and applies them as one command. Here they come together: `host.rs` is what
@@ -7,6 +7,7 @@
 mod host;
 mod stamps;
 mod transaction;
+pub(crate) mod triggers;
 
 use std::sync::Arc;
 

@@ -105,6 +105,11 @@ impl Answer {
         }
     }
 
+    pub(crate) fn with_body(mut self, body: impl Into<Bytes>) -> Answer {
+        *self.response.body_mut() = body.into();
+        self
+    }
+
     pub(crate) fn status(&self) -> StatusCode {
         self.response.status()
     }

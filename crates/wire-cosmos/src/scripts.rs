@@ -1,4 +1,4 @@
-//! Stored procedures, and what their failures are called.
+//! Stored procedures, the names of triggers, and what their failures are called.
 //!
 //! The texts are those of the service as far as they are known; docs/design/scripts.md has
 //! the sources.
@@ -30,9 +30,25 @@ const LOG_ENCODED: &AsciiSet = &NON_ALPHANUMERIC
     .remove(b'(')
     .remove(b')');
 
+pub(crate) const PRE_TRIGGER: &str = "x-ms-documentdb-pre-trigger-include";
+pub(crate) const POST_TRIGGER: &str = "x-ms-documentdb-post-trigger-include";
+
+/// The trigger that a client names. The service runs one before and one after a write.
+pub(crate) fn trigger(call: &Call<'_>, header: &str) -> Result<Option<String>, WireError> {
+    let name = call.headers.text(header).map(str::trim).filter(|name| !name.is_empty());
+    if name.is_some_and(|name| name.contains(',')) {
+        let message = format!("Currently only one trigger is permitted per operation: {header}.");
+        return Err(WireError::bad_request(message));
+    }
+    Ok(name.map(str::to_owned))
+}
+
 /// Runs a stored procedure.
 pub(crate) async fn execute(call: &Call<'_>, link: Link) -> Result<Answer, WireError> {
     let (container, name) = link.split().ok_or_else(|| call.not_allowed())?;
+    if trigger(call, PRE_TRIGGER)?.or(trigger(call, POST_TRIGGER)?).is_some() {
+        return Err(WireError::bad_request("One of the specified inputs is invalid"));
+    }
     let procedure = ExecuteProcedure {
         name,
         key: call.headers.partition_key()?,

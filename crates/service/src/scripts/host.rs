@@ -112,6 +112,11 @@ impl ScriptHost {
         self.turn.is_cancelled()
     }
 
+    /// How much was written so far.
+    pub(crate) fn writes(&self) -> usize {
+        self.trial.writes()
+    }
+
     pub(crate) fn finish(self) -> Tried {
         self.trial.finish()
     }
@@ -143,7 +148,7 @@ impl ScriptHost {
         let definition = self.stage.entry.key_definition();
         let key = definition.extract(document.json())?;
         let is_ours = definition.paths().is_empty() || key == self.stage.key;
-        if is_ours { Ok(document) } else { Err(ServiceError::invalid(OTHER_KEY)) }
+        if is_ours { Ok(document) } else { Err(ServiceError::KeyMismatch) }
     }
 
     fn id(&mut self, item: &ItemLink) -> Result<ItemId, ServiceError> {
@@ -248,12 +253,12 @@ impl Host for ScriptHost {
     }
 
     fn create(&mut self, body: &str, _: IndexAction) -> Result<String, HostRefusal> {
-        let document = self.document(body).map_err(refusal)?;
+        let document = self.document(body).map_err(refused_document)?;
         self.write(Operation::Create { document })
     }
 
     fn upsert(&mut self, body: &str, _: IndexAction) -> Result<String, HostRefusal> {
-        let document = self.document(body).map_err(refusal)?;
+        let document = self.document(body).map_err(refused_document)?;
         self.write(Operation::Upsert { document, if_match: None })
     }
 
@@ -265,7 +270,7 @@ impl Host for ScriptHost {
         _: IndexAction,
     ) -> Result<String, HostRefusal> {
         let id = self.id(item).map_err(refusal)?;
-        let document = self.document(body).map_err(refusal)?;
+        let document = self.document(body).map_err(refused_document)?;
         let if_match = only_if.map(|etag| EtagMatch(etag.to_owned()));
         self.write(Operation::Replace { id, document, if_match })
     }
@@ -294,6 +299,13 @@ fn statement(text: &str) -> Result<(String, Value), ServiceError> {
 fn cursor(text: &str) -> Result<Cursor, ServiceError> {
     let bytes = URL_SAFE_NO_PAD.decode(text).map_err(|_| ServiceError::bad_continuation())?;
     Cursor::from_bytes(&bytes).map_err(|_| ServiceError::bad_continuation())
+}
+
+fn refused_document(error: ServiceError) -> HostRefusal {
+    if matches!(error, ServiceError::KeyMismatch) {
+        return refusal(ServiceError::invalid(OTHER_KEY));
+    }
+    refusal(error)
 }
 
 /// What a script is told about an error.

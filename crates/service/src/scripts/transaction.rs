@@ -67,6 +67,8 @@ pub(crate) struct Committed<T> {
     pub(crate) value: T,
     /// What the script saw of its writes, and what they became, where that differs.
     pub(crate) stamps: Vec<(ItemStamp, ItemStamp)>,
+    /// What its writes did, in their order, without texts.
+    pub(crate) effects: Vec<Effect>,
 }
 
 /// What is left of a run outside its thread.
@@ -101,7 +103,7 @@ impl Service {
             let value = value.inspect_err(|_| meta.charged(wasted))?;
             if let Some(effects) = self.commit(place, &tried, meta).await? {
                 let stamps = changed_stamps(tried.stamps, &effects);
-                return Ok(Committed { value, stamps });
+                return Ok(Committed { value, stamps, effects });
             }
         }
         Err(ServiceError::ScriptConflict)
