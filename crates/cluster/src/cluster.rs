@@ -43,9 +43,10 @@ pub struct Cluster {
     system: Arc<Container>,
     containers: RwLock<BTreeMap<ContainerNumber, Arc<Container>>>,
     executors: Executors,
-    // Before the threads of queries, which scripts wait for.
+    // In this order: scripts wait for queries, and queries for functions.
     script_threads: ScriptThreads,
     query_threads: QueryThreads,
+    function_pool: ScriptThreads,
     maintenance: Maintenance,
     observer: Observer,
     pub(crate) due: Due,
@@ -70,7 +71,8 @@ impl Cluster {
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
         let query_threads = QueryThreads::new(&runtime);
-        let script_threads = ScriptThreads::new(&runtime);
+        let script_threads = ScriptThreads::new(&runtime, "script");
+        let function_pool = ScriptThreads::new(&runtime, "function");
         let maintenance = Maintenance::new(&runtime);
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
@@ -89,6 +91,7 @@ impl Cluster {
             containers: RwLock::default(),
             executors,
             script_threads,
+            function_pool,
             query_threads,
             maintenance,
             observer: Observer::default(),
@@ -138,6 +141,10 @@ impl Cluster {
 
     pub(crate) fn script_threads(&self) -> &ScriptThreads {
         &self.script_threads
+    }
+
+    pub(crate) fn function_pool(&self) -> &ScriptThreads {
+        &self.function_pool
     }
 
     pub(crate) fn maintenance(&self) -> &Maintenance {

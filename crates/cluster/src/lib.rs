@@ -20,6 +20,7 @@ mod transition;
 
 pub use cluster::{Cluster, Served};
 pub use error::ClusterError;
+pub use execution::functions::{FunctionThread, FunctionThreads};
 pub use execution::read::Sizes;
 pub use execution::scripts::ScriptTurn;
 pub use index::SortValue;

@@ -244,6 +244,7 @@ impl Cluster {
     /// Ends all queries and scripts that run or wait, and refuses further ones.
     pub fn stop_queries(&self) {
         self.script_threads().stop();
+        self.function_pool().stop();
         self.query_threads().stop();
     }
 }

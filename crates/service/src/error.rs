@@ -17,6 +17,7 @@ use script::Fault;
 use storage::StorageError;
 
 use crate::response::QueryPlan;
+use crate::scripts::texts;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -123,7 +124,7 @@ pub enum ServiceError {
         error: Box<ServiceError>,
     },
     /// A script failed, and nothing that it did was kept. `log` is what it printed.
-    #[error("{fault}")]
+    #[error("{}", texts::message(script, fault))]
     Script { script: String, fault: Box<Fault>, log: String },
     /// Others kept writing what a script wrote, and nothing of it was kept. Try again.
     #[error("Conflicting request to resource has been attempted. Retry to avoid conflicts.")]

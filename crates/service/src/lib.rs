@@ -41,7 +41,7 @@ pub use response::{
 };
 
 // Scripts.
-pub use script::{Fault, ScriptLimits, Thrown};
+pub use script::{Fault, ScriptLimits};
 pub use scripts::triggers::{TriggeredAction, TriggeredResult};
 pub use scripts::{ExecuteProcedure, ProcedureResult};
 

@@ -1,11 +1,14 @@
-//! Stored procedures and triggers: JavaScript as one transaction on one logical partition.
+//! Stored procedures and triggers: JavaScript as one transaction on one logical partition;
+//! and functions in queries (`functions.rs`).
 //!
 //! The crate `script` runs the code, `cluster` has the threads, `partition` tries operations
 //! on a snapshot and applies them as one command. Here they come together: `host.rs` is what
 //! a script can reach, `transaction.rs` runs it and commits.
 
+pub(crate) mod functions;
 mod host;
 mod stamps;
+pub(crate) mod texts;
 mod transaction;
 pub(crate) mod triggers;
 

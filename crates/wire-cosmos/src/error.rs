@@ -205,9 +205,6 @@ fn message(error: &ServiceError) -> String {
         return "PartitionKey extracted from document doesn't match the one specified in the header."
             .to_owned();
     }
-    if let ServiceError::Script { script, fault, .. } = error {
-        return scripts::message(script, fault);
-    }
     if let ServiceError::MergeUnaware = error {
         return format!(
             "The partitions of this container have been merged, which this client does not declare to support. \

@@ -13,7 +13,7 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
@@ -58,14 +58,36 @@ const STACK_BYTES: usize = 4 << 20;
 type Work = Box<dyn FnOnce(&Arc<ScriptTurn>) + Send>;
 type GiveUp = Box<dyn FnOnce(ClusterError) + Send>;
 
+/// A moment that two threads know, in nanoseconds.
+#[derive(Clone, Debug)]
+struct Moment(Arc<AtomicU64>);
+
+impl Moment {
+    fn new(at: Duration) -> Moment {
+        let moment = Moment(Arc::default());
+        moment.set(at);
+        moment
+    }
+
+    fn set(&self, at: Duration) {
+        self.0.store(u64::try_from(at.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+    }
+
+    fn get(&self) -> Duration {
+        Duration::from_nanos(self.0.load(Ordering::Relaxed))
+    }
+}
+
 /// The threads. Dropping it ends their scripts.
 #[derive(Debug)]
 pub(crate) struct ScriptThreads {
     shared: Arc<Shared>,
 }
 
-struct Shared {
+pub(super) struct Shared {
     runtime: Runtime,
+    /// What its threads are called.
+    name: &'static str,
     state: Mutex<State>,
     /// Notified when there is something for an idle thread to look at.
     changed: Condvar,
@@ -82,16 +104,18 @@ struct State {
     next: u64,
 }
 
-struct Job {
-    work: Work,
-    give_up: GiveUp,
-    gone: Arc<AtomicBool>,
-    queued_at: Duration,
-    time_max: Duration,
+/// A script that waits for a thread.
+pub(super) struct Job {
+    pub(super) work: Work,
+    /// Answers the client if the script is late, or not begun.
+    pub(super) give_up: GiveUp,
+    pub(super) gone: Arc<AtomicBool>,
+    pub(super) queued_at: Duration,
+    pub(super) time_max: Duration,
 }
 
 struct Running {
-    late_at: Duration,
+    late_at: Moment,
     /// Taken when it is late.
     give_up: Option<GiveUp>,
 }
@@ -100,15 +124,28 @@ struct Running {
 pub struct ScriptTurn {
     shared: Arc<Shared>,
     gone: Arc<AtomicBool>,
-    began: Duration,
+    began: Moment,
+    late_at: Moment,
     time_max: Duration,
 }
 
 impl ScriptTurn {
+    /// Its time begins now.
+    pub(super) fn restart(&self) {
+        let now = self.shared.now();
+        self.began.set(now);
+        self.late_at.set(late_at(now, self.time_max));
+    }
+
+    /// It waits for something to do, for as long as that takes.
+    pub(super) fn rest(&self) {
+        self.late_at.set(Duration::MAX);
+    }
+
     /// How long it has been running.
     #[must_use]
     pub fn elapsed(&self) -> Duration {
-        self.shared.runtime.clock.monotonic().saturating_sub(self.began)
+        self.shared.now().saturating_sub(self.began.get())
     }
 
     /// How long it may still run.
@@ -131,14 +168,19 @@ impl fmt::Debug for ScriptTurn {
 }
 
 impl ScriptThreads {
-    pub(crate) fn new(runtime: &Runtime) -> ScriptThreads {
+    pub(crate) fn new(runtime: &Runtime, name: &'static str) -> ScriptThreads {
         let shared = Shared {
             runtime: runtime.clone(),
+            name,
             state: Mutex::default(),
             changed: Condvar::new(),
             stopping: AtomicBool::new(false),
         };
         ScriptThreads { shared: Arc::new(shared) }
+    }
+
+    pub(super) fn shared(&self) -> Arc<Shared> {
+        Arc::clone(&self.shared)
     }
 
     /// Runs a script, whose work asks the turn whether it has to end. It is cancelled when
@@ -156,7 +198,7 @@ impl ScriptThreads {
             work: Box::new(move |turn| tell(&done, Ok(work(turn)))),
             give_up: Box::new(move |error| tell(&reply, Err(error))),
             gone: Arc::clone(&gone.0),
-            queued_at: self.shared.runtime.clock.monotonic(),
+            queued_at: self.shared.now(),
             time_max,
         };
         self.shared.enqueue(job)?;
@@ -219,7 +261,7 @@ impl State {
     /// When the next script becomes late.
     fn next_late(&self) -> Option<Duration> {
         let waited_for = self.running.values().filter(|running| running.give_up.is_some());
-        waited_for.map(|running| running.late_at).min()
+        waited_for.map(|running| running.late_at.get()).min()
     }
 }
 
@@ -228,7 +270,11 @@ impl Shared {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), ClusterError> {
+    pub(super) fn now(&self) -> Duration {
+        self.runtime.clock.monotonic()
+    }
+
+    pub(super) fn enqueue(self: &Arc<Self>, job: Job) -> Result<(), ClusterError> {
         let mut state = self.state();
         if self.stopping.load(Ordering::Relaxed) {
             return Err(ClusterError::Stopping);
@@ -248,7 +294,7 @@ impl Shared {
         if state.idle > 0 || state.threads >= THREADS_MAX {
             return;
         }
-        let (shared, name) = (Arc::clone(self), format!("script-{}", state.threads));
+        let (shared, name) = (Arc::clone(self), format!("{}-{}", self.name, state.threads));
         let body = Box::new(move || shared.work());
         match self.runtime.tasks.spawn_with_stack(&name, STACK_BYTES, body) {
             // It ends by itself. The pool does not wait for a late one.
@@ -264,9 +310,7 @@ impl Shared {
 
     fn work(self: &Arc<Self>) {
         runtime::prefer_other_threads();
-        while let Some((number, job, began)) = self.next() {
-            let Job { work, gone, time_max, .. } = job;
-            let turn = Arc::new(ScriptTurn { shared: Arc::clone(self), gone, began, time_max });
+        while let Some((number, work, turn)) = self.next() {
             // A bug in a host must not take the thread away from other scripts.
             if catch_unwind(AssertUnwindSafe(|| work(&turn))).is_err() {
                 tracing::error!("a script panicked");
@@ -281,12 +325,12 @@ impl Shared {
     }
 
     /// Waits for a script; `None` when the thread ends.
-    fn next(self: &Arc<Self>) -> Option<(u64, Job, Duration)> {
+    fn next(self: &Arc<Self>) -> Option<(u64, Work, Arc<ScriptTurn>)> {
         let mut state = self.state();
         let mut waited = Duration::ZERO;
         loop {
             self.note_late(&mut state);
-            let now = self.runtime.clock.monotonic();
+            let now = self.now();
             if state.may_begin()
                 && let Some(job) = state.queued.pop_front()
             {
@@ -311,28 +355,37 @@ impl Shared {
         }
     }
 
-    fn begin(self: &Arc<Self>, state: &mut State, job: Job, now: Duration) -> (u64, Job, Duration) {
+    fn begin(
+        self: &Arc<Self>,
+        state: &mut State,
+        job: Job,
+        now: Duration,
+    ) -> (u64, Work, Arc<ScriptTurn>) {
         let number = state.next;
         state.next += 1;
-        let late_at = now.saturating_add(job.time_max.saturating_mul(LATE_FACTOR));
-        let Job { work, give_up, gone, queued_at, time_max } = job;
-        state.running.insert(number, Running { late_at, give_up: Some(give_up) });
+        let Job { work, give_up, gone, time_max, .. } = job;
+        let (began, late_at) = (Moment::new(now), Moment::new(late_at(now, time_max)));
+        state.running.insert(number, Running { late_at: late_at.clone(), give_up: Some(give_up) });
         state.idle -= 1;
         self.keep_one_waiting(state);
-        let nothing: GiveUp = Box::new(|_| {});
-        (number, Job { work, give_up: nothing, gone, queued_at, time_max }, now)
+        let turn = ScriptTurn { shared: Arc::clone(self), gone, began, late_at, time_max };
+        (number, work, Arc::new(turn))
     }
 
     /// Answers the clients of scripts that do not end.
     fn note_late(&self, state: &mut State) {
-        let now = self.runtime.clock.monotonic();
-        for running in state.running.values_mut().filter(|running| running.late_at <= now) {
+        let now = self.now();
+        for running in state.running.values_mut().filter(|running| running.late_at.get() <= now) {
             if let Some(give_up) = running.give_up.take() {
                 tracing::warn!("a script does not end when it is asked to: its thread is replaced");
                 give_up(ClusterError::ScriptLate);
             }
         }
     }
+}
+
+fn late_at(began: Duration, time_max: Duration) -> Duration {
+    began.saturating_add(time_max.saturating_mul(LATE_FACTOR))
 }
 
 /// A script that has waited for longer than it may run is refused, as its client may have

@@ -5,6 +5,7 @@
 //! `schedule.rs` chooses. A query whose client has gone ends at the end of its slice, and
 //! all of them do when the database stops.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -290,10 +291,12 @@ impl Shared {
             let Some((number, job)) = self.next(place) else { return };
             let Job { work, gone, began } = job;
             let turn = Arc::new(Turn::new(self, number, gone, began));
+            CURRENT.set(Some(Arc::clone(&turn)));
             // A bug in one query must not take the thread away from the others.
             if catch_unwind(AssertUnwindSafe(|| work(&turn))).is_err() {
                 tracing::error!("a query panicked");
             }
+            CURRENT.set(None);
             let mut state = self.state();
             state.schedule.end(number);
             state.idle += 1;
@@ -334,6 +337,11 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
+}
+
+thread_local! {
+    /// The turn of the query that the thread runs, for code that has no other way to it.
+    static CURRENT: RefCell<Option<Arc<Turn>>> = const { RefCell::new(None) };
 }
 
 /// A query's view of the scheduler: when it has to yield, and when it has to end.
@@ -462,6 +470,15 @@ impl Turn {
         self.wait_for_turn(state);
         let now = self.shared.runtime.clock.monotonic();
         self.slice.store(nanos(now), Ordering::Relaxed);
+    }
+
+    /// Waits, on a query thread without its turn.
+    pub(crate) fn without<T>(wait: impl FnOnce() -> T) -> T {
+        let turn = CURRENT.with_borrow(Clone::clone);
+        let Some(turn) = turn else { return wait() };
+        let mut waited = None;
+        turn.while_parked(|| waited = Some(wait()));
+        waited.expect("it has waited")
     }
 
     /// How this query reaches partitions.

@@ -55,6 +55,8 @@ pub struct Tariff {
     pub script: u64,
     /// Some ten thousand steps of a script.
     pub tick: u64,
+    /// A call of a user-defined function in a query.
+    pub call: u64,
 }
 
 impl Tariff {
@@ -81,6 +83,7 @@ impl Tariff {
         entries_per_item: 32,
         script: 21,
         tick: 1,
+        call: 1,
     };
 
     /// What one operation costs. Reads are taken to have asked one replica.
@@ -94,8 +97,15 @@ impl Tariff {
             Work::RefusedWrite => self.refused_write,
             Work::Query(scanned) => self.query(scanned),
             Work::Passed { changes } => self.entries(*changes),
-            Work::Script { ticks } => self.script.saturating_add(ticks.saturating_mul(self.tick)),
+            Work::Script { ticks } => self.script.saturating_add(self.ticks(*ticks)),
+            Work::Calls { calls, ticks } => {
+                calls.saturating_mul(self.call).saturating_add(self.ticks(*ticks))
+            }
         })
+    }
+
+    fn ticks(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.tick)
     }
 
     /// The charge of a request that was throttled.

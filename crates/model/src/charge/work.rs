@@ -22,6 +22,8 @@ pub enum Work {
     Passed { changes: u64 },
     /// A script ran, besides its operations on items: some ten thousand steps for each tick.
     Script { ticks: u64 },
+    /// A query called functions that users have stored.
+    Calls { calls: u64, ticks: u64 },
 }
 
 /// How a write changed an item.

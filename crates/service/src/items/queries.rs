@@ -14,7 +14,7 @@ use model::position::Timestamp;
 use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Path, PathStep, Plan, Query,
-    QueryError, QueryLimits, StepMeter,
+    QueryError, QueryLimits, StepMeter, UserFunctions,
 };
 
 use crate::error::ServiceError;
@@ -25,6 +25,7 @@ use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{ItemQuery, PlanQuery, QuerySource, ResumeFilter, Scope};
 use crate::response::{QueryPlan, QueryRows};
+use crate::scripts::functions::{ContainerFunctions, mentions_functions};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
@@ -107,7 +108,8 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<QueryRows, ServiceError> {
         let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
-        let compiler = self.compiler(entry);
+        let functions = self.functions_of(entry, &query.source)?;
+        let compiler = self.compiler(entry).calling(functions.clone());
         let (covered, caller) = (self.scope_range(entry, &query.scope)?, meta.caller);
         let session = query.session.clone();
         let done = self.cluster.take_turns(move |turn| {
@@ -129,6 +131,9 @@ impl Service {
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(meta))?;
         let guard = AdmissionGuard::admitted(answered.permit, meta);
+        if let Some(functions) = functions {
+            meta.worked(&functions.work());
+        }
         let QueryPage { rows, rest, served, mut report } = answered.page?;
         let mut guard = Some(guard);
         for part in served {
@@ -149,6 +154,19 @@ impl Service {
         report.times = whole(answered.times, report.times);
         let (owner_rid, report) = (entry.rid.to_string(), Box::new(report));
         Ok(QueryRows { owner_rid, rows, rest, report })
+    }
+
+    /// The functions that a query may call, if it calls any.
+    fn functions_of(
+        &self,
+        entry: &ResolvedContainer,
+        source: &QuerySource,
+    ) -> Result<Option<Arc<ContainerFunctions>>, ServiceError> {
+        let calls = match source {
+            QuerySource::Text(text) => mentions_functions(text),
+            QuerySource::Tree(_) => true,
+        };
+        calls.then(|| self.functions(entry)).transpose()
     }
 
     pub(crate) fn page_bounds(&self, items_max: usize) -> PageBounds {
@@ -263,6 +281,14 @@ pub(crate) struct Compiler {
 }
 
 impl Compiler {
+    /// The same for queries that may call these functions.
+    pub(crate) fn calling(self, functions: Option<Arc<ContainerFunctions>>) -> Compiler {
+        let Some(functions) = functions else { return self };
+        let functions = Some(functions as Arc<dyn UserFunctions>);
+        let context = Context { functions, ..(*self.context).clone() };
+        Compiler { context: Arc::new(context), ..self }
+    }
+
     /// The same, on a thread that is shared in time slices.
     fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
         let meter = meter.map(|meter| meter as Arc<dyn StepMeter>);

@@ -26,6 +26,7 @@ use script::{
     Question, Read,
 };
 
+use super::functions::ContainerFunctions;
 use super::transaction::Place;
 use crate::error::ServiceError;
 use crate::items::queries::Compiler;
@@ -52,13 +53,16 @@ pub(crate) struct Stage {
     runtime: Runtime,
     queries: QueryQueue,
     compiler: Compiler,
+    functions: Arc<ContainerFunctions>,
     bounds: PageBounds,
     now: Timestamp,
 }
 
 impl Stage {
-    pub(crate) fn new(service: &Service, place: &Place<'_>) -> Stage {
-        Stage {
+    pub(crate) fn new(service: &Service, place: &Place<'_>) -> Result<Stage, ServiceError> {
+        let functions = service.functions(place.entry)?;
+        let compiler = service.compiler(place.entry).calling(Some(Arc::clone(&functions)));
+        Ok(Stage {
             entry: place.entry.clone(),
             key: place.key.clone(),
             position: place.position.clone(),
@@ -66,10 +70,11 @@ impl Stage {
             limits: Arc::clone(&service.limits),
             runtime: service.runtime.clone(),
             queries: service.cluster.query_queue(),
-            compiler: service.compiler(place.entry),
+            compiler,
+            functions,
             bounds: service.page_bounds(1),
             now: service.now(),
-        }
+        })
     }
 }
 
@@ -97,9 +102,9 @@ impl ScriptHost {
         (self.snapshot.range(), self.snapshot.snapshot().lsn())
     }
 
-    /// The charge of reads, queries and refused operations.
+    /// The charge of reads, queries, what those called, and refused operations.
     pub(crate) fn read_charge(&self) -> Charge {
-        self.read
+        self.read + account::charge(&self.stage.functions.work())
     }
 
     /// The charge of writes, if they are not committed.

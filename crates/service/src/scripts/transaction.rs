@@ -94,7 +94,7 @@ impl Service {
         W: Fn(ScriptHost) -> Ran<T> + Send + Sync + 'static,
     {
         for _ in 0..=RERUNS_MAX {
-            let (stage, work) = (Stage::new(self, place), Arc::clone(&work));
+            let (stage, work) = (Stage::new(self, place)?, Arc::clone(&work));
             let ran = self.cluster.run_script(move |turn| attempt(stage, turn, work.as_ref()));
             let Attempt { value, tried, seen: (range, lsn), charge, wasted } = ran.await??;
             meta.saw(range, lsn);

@@ -17,7 +17,7 @@ impl Pool {
     fn new() -> Pool {
         let clock = Arc::new(SimulatedClock::new());
         let runtime = Runtime::simulated_at(Arc::clone(&clock), 1);
-        Pool { clock, threads: Arc::new(ScriptThreads::new(&runtime)) }
+        Pool { clock, threads: Arc::new(ScriptThreads::new(&runtime, "script")) }
     }
 
     /// A script that has begun and does not end before it is released.
