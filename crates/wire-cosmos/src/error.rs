@@ -328,3 +328,18 @@ impl From<PathError> for WireError {
         WireError::new(status, 0, error.to_string())
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_cannot_run_now_may_be_sent_again() {
+        let told = |error: ServiceError| {
+            let WireError { status, substatus, retry_after_ms, .. } = error.into();
+            (status.as_u16(), substatus, retry_after_ms.is_some())
+        };
+        assert_eq!(told(ServiceError::ScriptsBusy), (429, 3084, true));
+        assert_eq!(told(ServiceError::ScriptConflict), (449, 0, true));
+    }
+}
