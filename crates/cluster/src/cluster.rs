@@ -15,6 +15,7 @@ use storage::Store;
 
 use crate::error::ClusterError;
 use crate::execution::executor::Executors;
+use crate::execution::scripts::ScriptThreads;
 use crate::layout::Layout;
 use crate::layout::container::{Container, ContainerSpec};
 use crate::layout::map::{ContainerMap, Division, PartitionId};
@@ -42,7 +43,10 @@ pub struct Cluster {
     system: Arc<Container>,
     containers: RwLock<BTreeMap<ContainerNumber, Arc<Container>>>,
     executors: Executors,
+    // In this order: scripts wait for queries, and queries for functions.
+    script_threads: ScriptThreads,
     query_threads: QueryThreads,
+    function_pool: ScriptThreads,
     maintenance: Maintenance,
     observer: Observer,
     pub(crate) due: Due,
@@ -67,6 +71,8 @@ impl Cluster {
     ) -> Result<Cluster, ClusterError> {
         let executors = Executors::start(&runtime).map_err(|_| ClusterError::Stopping)?;
         let query_threads = QueryThreads::new(&runtime);
+        let script_threads = ScriptThreads::new(&runtime, "script");
+        let function_pool = ScriptThreads::new(&runtime, "function");
         let maintenance = Maintenance::new(&runtime);
         let system_limits = Arc::new(system::limits());
         let system = Container::new(
@@ -84,6 +90,8 @@ impl Cluster {
             system: Arc::new(system),
             containers: RwLock::default(),
             executors,
+            script_threads,
+            function_pool,
             query_threads,
             maintenance,
             observer: Observer::default(),
@@ -129,6 +137,14 @@ impl Cluster {
 
     pub(crate) fn query_threads(&self) -> &QueryThreads {
         &self.query_threads
+    }
+
+    pub(crate) fn script_threads(&self) -> &ScriptThreads {
+        &self.script_threads
+    }
+
+    pub(crate) fn function_pool(&self) -> &ScriptThreads {
+        &self.function_pool
     }
 
     pub(crate) fn maintenance(&self) -> &Maintenance {
@@ -255,6 +271,16 @@ impl Cluster {
         command: Command,
     ) -> Result<Served<Outcome>, ClusterError> {
         self.apply_as(container, partition, command, Purpose::Any).await
+    }
+
+    /// Applies the writes of a script, which were tried on a snapshot of that partition.
+    pub async fn apply_script(
+        &self,
+        container: &Container,
+        partition: Arc<PartitionHandle>,
+        command: Command,
+    ) -> Result<Served<Outcome>, ClusterError> {
+        self.apply_as(container, partition, command, Purpose::Script).await
     }
 
     async fn apply_as(

@@ -23,6 +23,12 @@ pub enum ClusterError {
     /// Too much is waiting already. Nothing was written; try again later.
     #[error("too many requests are waiting for this partition")]
     Busy,
+    /// Too many scripts are running or waiting. Nothing was written; try again later.
+    #[error("too many scripts are running")]
+    ScriptsBusy,
+    /// A script did not end when its time was over. Nothing was written.
+    #[error("the script did not end in time")]
+    ScriptLate,
     /// The disk is full. Nothing was written; try again later.
     #[error("no space left on device")]
     Full,
@@ -73,6 +79,8 @@ impl ClusterError {
             ClusterError::Command { error, .. } => matches!(error.problem, PartitionError::Gone),
             ClusterError::Read(_)
             | ClusterError::Busy
+            | ClusterError::ScriptsBusy
+            | ClusterError::ScriptLate
             | ClusterError::Full
             | ClusterError::Throttled { .. }
             | ClusterError::Unknown

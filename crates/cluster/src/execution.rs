@@ -5,4 +5,6 @@
 
 pub(crate) mod changes;
 pub(crate) mod executor;
+pub(crate) mod functions;
 pub(crate) mod read;
+pub(crate) mod scripts;

@@ -20,7 +20,9 @@ mod transition;
 
 pub use cluster::{Cluster, Served};
 pub use error::ClusterError;
+pub use execution::functions::{FunctionThread, FunctionThreads};
 pub use execution::read::Sizes;
+pub use execution::scripts::ScriptTurn;
 pub use index::SortValue;
 pub use layout::Layout;
 pub use layout::container::{Container, ContainerSpec};
@@ -35,8 +37,8 @@ pub use maintenance::retired::{Removed, RetiredPrefix};
 pub use maintenance::statistics::{KeyCharge, KeySize, KeySummary};
 pub use maintenance::upgrade::Upgrade;
 pub use query::{
-    Cursor, CursorError, FunctionTimes, PageBounds, PageQuery, Point, QueryFailure, QueryPage,
-    QueryReport, QueryTimes, Turn,
+    Cursor, CursorError, FunctionTimes, OwnerSnapshot, PageBounds, PageQuery, Point, QueryFailure,
+    QueryPage, QueryQueue, QueryReport, QueryTimes, Turn,
 };
 pub use system::{SystemItems, SystemWrite};
 pub use throughput::budget::{

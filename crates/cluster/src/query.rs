@@ -34,8 +34,9 @@ use query::{Bound, IndexUse, QueryError, ValueKey};
 use cursor::{AfterItem, AfterRow, ResumePoint};
 pub use cursor::{Cursor, CursorError};
 pub use function_times::FunctionTimes;
+pub use snapshots::OwnerSnapshot;
 pub(crate) use threads::QueryThreads;
-pub use threads::Turn;
+pub use threads::{QueryQueue, Turn};
 
 use crate::cluster::{Cluster, Served};
 use crate::error::ClusterError;
@@ -234,8 +235,16 @@ impl Cluster {
         self.query_threads().write_bytes();
     }
 
-    /// Ends all queries that run or wait, and refuses further ones.
+    /// The queue of the query threads, for other threads that wait.
+    #[must_use]
+    pub fn query_queue(&self) -> QueryQueue {
+        self.query_threads().queue_for_threads()
+    }
+
+    /// Ends all queries and scripts that run or wait, and refuses further ones.
     pub fn stop_queries(&self) {
+        self.script_threads().stop();
+        self.function_pool().stop();
         self.query_threads().stop();
     }
 }
@@ -249,6 +258,18 @@ impl Turn {
         query: PageQuery,
     ) -> Result<QueryPage, QueryFailure> {
         let page = page::answer(container, now, query, self);
+        self.check()?;
+        page
+    }
+
+    /// The same for a query on one logical partition, of which there is a snapshot already.
+    pub fn answer_on(
+        self: &Arc<Self>,
+        snapshot: &OwnerSnapshot,
+        now: Timestamp,
+        query: PageQuery,
+    ) -> Result<QueryPage, QueryFailure> {
+        let page = page::answer_on(&[snapshot.part()], (now, None), query, self);
         self.check()?;
         page
     }

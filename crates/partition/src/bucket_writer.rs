@@ -6,7 +6,7 @@
 use bytes::Bytes;
 use model::charge::Written;
 use model::epk::Epk;
-use model::position::{Lsn, Timestamp};
+use model::position::{Lsn, Ordinal, Timestamp};
 
 use crate::command::PartitionError;
 use crate::config::{Bucket, PartitionConfig};
@@ -79,6 +79,17 @@ impl<'a> BucketWriter<'a> {
         Ok(name.map(|(_, id)| id.to_owned()))
     }
 
+    /// The id of the item with that ordinal, if it is in this logical partition.
+    pub(crate) fn id_of(
+        &self,
+        writes: &WriteSet<'_>,
+        ordinal: Ordinal,
+    ) -> Result<Option<String>, PartitionError> {
+        let name = writes.get(&self.scope.keys.ordinal(ordinal))?;
+        let name = name.as_deref().and_then(key::parse_item_name);
+        Ok(name.filter(|(epk, _)| epk == self.scope.epk).map(|(_, id)| id.to_owned()))
+    }
+
     /// The owner of a unique value that a change would take over.
     pub(crate) fn rival(
         &self,
@@ -121,6 +132,10 @@ impl<'a> BucketWriter<'a> {
             self.resized = true;
         }
         Ok(())
+    }
+
+    pub(crate) fn head(&self) -> Head {
+        self.head
     }
 
     /// Bytes of the bucket, including the writes of this command so far.

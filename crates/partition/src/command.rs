@@ -71,11 +71,14 @@ pub struct Command {
     pub operations: Vec<Operation>,
 }
 
-/// What a command is for, as far as a full disk is concerned.
+/// What a command is for, as far as its bounds are concerned.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Purpose {
     #[default]
     Any,
+    /// The writes of a script, which were tried on a snapshot before (see [`crate::Trial`]).
+    /// There may be more of them than in a batch, and their texts are not given back.
+    Script,
     /// Frees space, so that it may use space which is reserved for this (see
     /// [`storage::WriteBatch::for_relief`]).
     Relief,

@@ -6,9 +6,12 @@
 //! that does not hold the old version gets the whole of the new one. Reads, unique values
 //! and limits use the owner alone, and only work done there is charged to the client.
 
+use std::collections::BTreeMap;
+
 use bytes::Bytes;
 use model::charge::Written;
 use model::epk::Epk;
+use model::position::Ordinal;
 use storage::WriteBatch;
 
 use crate::bucket_writer::{BucketWriter, Mark};
@@ -56,6 +59,28 @@ impl Partition {
 }
 
 impl<'a> DualWriter<'a> {
+    /// A writer whose writes are never submitted, so that a move target need not be told.
+    pub(crate) fn on_trial(
+        config: &'a PartitionConfig,
+        epk: &'a Epk,
+        writes: WriteSet<'a>,
+        head: Head,
+    ) -> Result<DualWriter<'a>, PartitionError> {
+        let bucket = config.bucket_of(epk).ok_or(PartitionError::Gone)?;
+        let owner = BucketWriter::new(config, epk, bucket, head);
+        Ok(DualWriter { config, writes, owner, target: None })
+    }
+
+    /// What such a writer has staged, and the head of its bucket.
+    pub(crate) fn into_trial(self) -> (BTreeMap<Bytes, Option<Bytes>>, Head) {
+        (self.writes.into_staged(), self.owner.head())
+    }
+
+    /// The id of the item with that ordinal, if it is in this logical partition.
+    pub(crate) fn id_of(&self, ordinal: Ordinal) -> Result<Option<String>, PartitionError> {
+        self.owner.id_of(&self.writes, ordinal)
+    }
+
     pub(crate) fn config(&self) -> &'a PartitionConfig {
         self.config
     }

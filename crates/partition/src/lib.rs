@@ -35,6 +35,7 @@ mod sequencer;
 mod sizes;
 mod time;
 mod transaction;
+mod trial;
 pub mod upgrade;
 mod write_set;
 
@@ -60,3 +61,4 @@ pub use query::{
 pub use read::{ItemPage, Position, Reader};
 pub use record::{Head, Item, KeyStatistics, RecordError};
 pub use sequencer::{Application, Partition, Size};
+pub use trial::{Trial, Tried};

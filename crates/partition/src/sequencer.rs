@@ -21,6 +21,13 @@ use crate::record::Head;
 use crate::transaction::Transaction;
 use crate::write_set::WriteSet;
 
+/// Operations in the command of a script. They are applied in one go, during which the
+/// partition's other commands wait, so there have to be some bounds; etags have 16 bits for
+/// the position of an operation.
+const SCRIPT_OPERATIONS_MAX: usize = 10_000;
+
+const _: () = assert!(SCRIPT_OPERATIONS_MAX <= u16::MAX as usize);
+
 /// A partition, open for commands.
 #[derive(Debug)]
 pub struct Partition {
@@ -116,7 +123,7 @@ impl Partition {
                 ticket: Ticket::resolved(CommitStatus::Durable),
             };
         }
-        match self.work_out(now, command) {
+        match self.work_out(now, command, purpose) {
             Ok((batch, outcome)) if !batch.is_empty() => {
                 let ticket = self.submit(batch.for_relief(purpose == Purpose::Relief));
                 Application { result: Ok(outcome), ticket }
@@ -140,12 +147,13 @@ impl Partition {
         &mut self,
         now: Timestamp,
         command: &Command,
+        purpose: Purpose,
     ) -> Result<(WriteBatch, Outcome), CommandError> {
         let refusal = |problem| self.refusal(problem);
-        check_count(&self.config, command).map_err(refusal)?;
+        check_count(&self.config, command, purpose).map_err(refusal)?;
         let mut tx = self.transaction(now, command).map_err(refusal)?;
         let mut effects: Vec<Effect> = Vec::with_capacity(command.operations.len());
-        let mut gathered = Gathered::new(&self.config.limits);
+        let mut gathered = Gathered::new(&self.config.limits, purpose);
         for (step, operation) in command.operations.iter().enumerate() {
             tx.step = u16::try_from(step).expect("the number of operations was checked");
             let done = items::perform(&mut tx, operation).and_then(|effect| gathered.add(effect));
@@ -271,15 +279,20 @@ struct Gathered {
     /// What was read is returned in any case, and has to fit into an answer.
     read_bytes: usize,
     read_max: usize,
+    purpose: Purpose,
 }
 
 impl Gathered {
-    fn new(limits: &Limits) -> Gathered {
+    fn new(limits: &Limits, purpose: Purpose) -> Gathered {
         let read_max = usize::try_from(limits.response_bytes_max).unwrap_or(usize::MAX);
-        Gathered { bytes: 0, max: limits.effects_bytes_max(), read_bytes: 0, read_max }
+        Gathered { bytes: 0, max: limits.effects_bytes_max(), read_bytes: 0, read_max, purpose }
     }
 
     fn add(&mut self, effect: Effect) -> Result<Effect, PartitionError> {
+        if self.purpose == Purpose::Script {
+            // The script has seen it.
+            return Ok(Effect { text: None, ..effect });
+        }
         let bytes = effect.text.as_ref().map_or(0, Bytes::len);
         self.bytes += bytes;
         if effect.kind == EffectKind::Read {
@@ -296,8 +309,16 @@ impl Gathered {
     }
 }
 
-fn check_count(config: &PartitionConfig, command: &Command) -> Result<(), PartitionError> {
-    let (count, max) = (command.operations.len(), config.limits.batch_operations_max);
+fn check_count(
+    config: &PartitionConfig,
+    command: &Command,
+    purpose: Purpose,
+) -> Result<(), PartitionError> {
+    let max = match purpose {
+        Purpose::Any | Purpose::Relief => config.limits.batch_operations_max,
+        Purpose::Script => SCRIPT_OPERATIONS_MAX,
+    };
+    let count = command.operations.len();
     match count {
         0 => Err(PartitionError::Empty),
         _ if count > max => Err(PartitionError::TooMany { count, max }),

@@ -3,6 +3,9 @@
 //! Only when all its operations succeed does a transaction become one batch; otherwise it
 //! is dropped and nothing happened.
 
+use std::collections::BTreeMap;
+
+use bytes::Bytes;
 use model::charge::Written;
 use model::position::{Lsn, Ordinal, Timestamp};
 
@@ -13,7 +16,7 @@ use crate::derived::Version;
 use crate::document::Document;
 use crate::dual_write::{Changes, DualWriter};
 use crate::ordinal_blocks::OrdinalBlocks;
-use crate::record::Item;
+use crate::record::{Head, Item};
 
 /// The transaction of one command, in one logical partition.
 #[derive(Debug)]
@@ -89,6 +92,12 @@ impl Transaction<'_> {
     pub(crate) fn finish(self) -> (Changes, OrdinalBlocks) {
         let mark = Mark { lsn: self.lsn, now: self.now, next_number: self.ordinals.next() };
         (self.writer.finish(&mark), self.ordinals)
+    }
+
+    /// What a trial goes on with after an operation.
+    pub(crate) fn into_trial(self) -> (BTreeMap<Bytes, Option<Bytes>>, Head, OrdinalBlocks) {
+        let (staged, head) = self.writer.into_trial();
+        (staged, head, self.ordinals)
     }
 
     fn compose(&self, document: &Document, ordinal: Ordinal) -> Item {

@@ -22,6 +22,20 @@ impl<'a> WriteSet<'a> {
         WriteSet { overlay, view, staged: BTreeMap::new() }
     }
 
+    /// On top of writes that were staged before.
+    pub(crate) fn resume(
+        overlay: &'a Overlay,
+        view: Box<dyn View>,
+        staged: BTreeMap<Bytes, Option<Bytes>>,
+    ) -> WriteSet<'a> {
+        WriteSet { overlay, view, staged }
+    }
+
+    /// What was staged, to go on with it later.
+    pub(crate) fn into_staged(self) -> BTreeMap<Bytes, Option<Bytes>> {
+        self.staged
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.staged.is_empty()
     }

@@ -10,7 +10,7 @@ use model::json::{Raw, Value};
 use crate::advice::{self, Advice};
 use crate::bind::{self, Path, Program};
 use crate::bound::{Block, Constant, Expr, Slot};
-use crate::context::Context;
+use crate::context::{Context, UserFunctions};
 use crate::document::DocumentView;
 use crate::error::{QueryError, Refusal, SyntaxError};
 use crate::eval::{self, Ambient, Datum, Env, STEPS_MAX};
@@ -267,6 +267,12 @@ impl Bound {
 
     pub(crate) fn own_text(&self) -> Option<&BoundText> {
         self.own.as_deref()
+    }
+
+    /// The functions that it may call.
+    #[must_use]
+    pub fn functions(&self) -> Option<&Arc<dyn UserFunctions>> {
+        self.program.context.functions.as_ref()
     }
 
     pub(crate) fn program(&self) -> &Program {

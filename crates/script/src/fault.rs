@@ -8,7 +8,6 @@ use std::fmt;
 
 /// Why a script gave no result. Nothing of what it did may be kept.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-#[non_exhaustive]
 pub enum Fault {
     /// The text is not JavaScript.
     #[error("syntax error{}: {message}", At(*.position))]

@@ -62,7 +62,7 @@ pub struct Surroundings {
 #[derive(Debug)]
 pub struct Ended<H> {
     /// The body that the script gave to its response, or in a trigger before a write to the
-    /// request: JSON text, or `None` for undefined.
+    /// request: JSON text, or `None` for undefined and for what a trigger did not set.
     pub result: Result<Option<String>, Fault>,
     /// What `console.log` printed.
     pub log: String,

@@ -13,9 +13,11 @@ use model::position::Lsn;
 use model::throughput::ThroughputError;
 use partition::{DocumentError, PartitionError, PatchError};
 use query::QueryError;
+use script::Fault;
 use storage::StorageError;
 
 use crate::response::QueryPlan;
+use crate::scripts::texts;
 
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
@@ -121,6 +123,18 @@ pub enum ServiceError {
         #[source]
         error: Box<ServiceError>,
     },
+    /// A script failed, and nothing that it did was kept. `log` is what it printed.
+    #[error("{}", texts::message(script, fault))]
+    Script { script: String, fault: Box<Fault>, log: String },
+    /// Others kept writing what a script wrote, and nothing of it was kept. Try again.
+    #[error("Conflicting request to resource has been attempted. Retry to avoid conflicts.")]
+    ScriptConflict,
+    /// Too many scripts are running or waiting. Nothing was done; try again later.
+    #[error(
+        "The request rate is too large: too many scripts are running at once. Please retry this \
+         request later."
+    )]
+    ScriptsBusy,
     /// A query took too long and cannot be answered in part. Ask for less.
     #[error("The query could not be finished in time. Narrow it down by a filter.")]
     TimedOut,
@@ -181,6 +195,7 @@ impl ServiceError {
             | ServiceError::AcrossPartitions
             | ServiceError::NeedsMerge { .. }
             | ServiceError::TimedOut
+            | ServiceError::Script { .. }
             | ServiceError::KeyMismatch
             | ServiceError::KeyLacking
             | ServiceError::Dependency
@@ -200,6 +215,8 @@ impl ServiceError {
             | ServiceError::ContainerRecreated => Remedy::Refresh,
             ServiceError::SessionNotAvailable
             | ServiceError::Busy
+            | ServiceError::ScriptsBusy
+            | ServiceError::ScriptConflict
             | ServiceError::Stopping
             | ServiceError::OutOfMemory
             | ServiceError::DiskFull
@@ -242,6 +259,9 @@ impl From<ClusterError> for ServiceError {
             ClusterError::Command { error, .. } => error.problem.into(),
             ClusterError::Read(problem) => problem.into(),
             ClusterError::Busy => ServiceError::Busy,
+            ClusterError::ScriptsBusy => ServiceError::ScriptsBusy,
+            // Whose script it was is known where it is run.
+            ClusterError::ScriptLate => ServiceError::TimedOut,
             ClusterError::Stopping => ServiceError::Stopping,
             ClusterError::Full | ClusterError::Storage(StorageError::Full { .. }) => {
                 ServiceError::DiskFull

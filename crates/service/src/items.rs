@@ -182,7 +182,7 @@ impl Service {
     }
 
     /// Records how much the partition that answered holds.
-    fn note_size(&self, entry: &ResolvedContainer, meta: &mut ResponseMeta) {
+    pub(crate) fn note_size(&self, entry: &ResolvedContainer, meta: &mut ResponseMeta) {
         let size = meta.served_by().and_then(|(range, _)| {
             entry.layout_of(range).partition(range).map(|partition| partition.size()).ok()
         });
@@ -399,7 +399,7 @@ impl Service {
     }
 
     /// Checks bodies and keys, and determines the position of the operation.
-    fn check_operation(
+    pub(crate) fn check_operation(
         &self,
         entry: &ResolvedContainer,
         key: Option<&PartitionKey>,

@@ -14,6 +14,7 @@ mod operator;
 mod pipeline;
 mod request;
 mod response;
+mod scripts;
 mod service;
 mod throughput;
 pub mod upgrade;
@@ -38,6 +39,11 @@ pub use request::{
 pub use response::{
     BulkResult, Change, ChangeFeed, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo, Ranges,
 };
+
+// Scripts.
+pub use script::{Fault, ScriptLimits};
+pub use scripts::triggers::{TriggeredAction, TriggeredResult};
+pub use scripts::{ExecuteProcedure, ProcedureResult};
 
 // Verbs on resources of the catalogue, and their names.
 pub use catalogue::kind::{Kind, Link};

@@ -12,6 +12,7 @@ use model::position::Timestamp;
 use model::rid::{ContainerRid, DatabaseRid};
 use partition::{ContainerNumber, Item};
 use runtime::{Runtime, on_async_worker};
+use script::{ScriptCache, ScriptLimits};
 use storage::Store;
 
 use crate::catalogue::kind::Kind;
@@ -42,6 +43,10 @@ pub struct Service {
     /// The latest redistributions of throughput, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
+    /// Parsed scripts of all containers.
+    pub(crate) scripts: Arc<ScriptCache>,
+    /// What a script may use.
+    script_limits: Mutex<ScriptLimits>,
     /// Serialises changes of the catalogue.
     pub(crate) changes: tokio::sync::Mutex<Counters>,
 }
@@ -81,6 +86,8 @@ impl Service {
             dropped: tokio::sync::Notify::new(),
             redistributions: Mutex::default(),
             directory: RwLock::default(),
+            scripts: Arc::default(),
+            script_limits: Mutex::default(),
             changes: tokio::sync::Mutex::new(counters),
         };
         service.load_directory()?;
@@ -139,6 +146,15 @@ impl Service {
     /// does not wait for them.
     pub fn stop_queries(&self) {
         self.cluster.stop_queries();
+    }
+
+    /// What scripts may use that begin from now on.
+    pub fn limit_scripts(&self, limits: ScriptLimits) {
+        *self.script_limits.lock().unwrap_or_else(PoisonError::into_inner) = limits;
+    }
+
+    pub(crate) fn script_limits(&self) -> ScriptLimits {
+        *self.script_limits.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(crate) fn now(&self) -> Timestamp {

@@ -10,6 +10,7 @@ use crate::binary_json::BinaryJsonError;
 use crate::headers::{ACROSS_PARTITIONS, CAPABILITIES, PARTITION_KEY};
 use crate::query::plan;
 use crate::route::PathError;
+use crate::scripts;
 
 /// Sub-statuses that clients act on.
 mod substatus {
@@ -22,12 +23,19 @@ mod substatus {
     pub(super) const RANGE_SWITCHING: u32 = 1007;
     pub(super) const KEY_FULL: u32 = 1014;
     pub(super) const CONTAINER_RECREATED: u32 = 1024;
+    pub(super) const SCRIPTS_BUSY: u32 = 3084;
     pub(super) const OVERLOADED: u32 = 3092;
     pub(super) const THROTTLED: u32 = 3200;
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
     pub(super) const BUCKET_CHANGED: u32 = 3213;
     pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
 }
+
+/// A status of the protocol's own: the same again is likely to succeed.
+const RETRY_WITH: StatusCode = match StatusCode::from_u16(449) {
+    Ok(status) => status,
+    Err(_) => StatusCode::SERVICE_UNAVAILABLE,
+};
 
 /// An error response.
 #[derive(Clone, Debug, PartialEq)]
@@ -38,6 +46,8 @@ pub(crate) struct WireError {
     pub(crate) detail: Detail,
     /// When to try again, where trying again helps.
     pub(crate) retry_after_ms: Option<u64>,
+    /// What a script printed, for clients that asked for it.
+    pub(crate) script_log: Option<String>,
     /// Where it happened and what it cost, if the request reached the service.
     pub(crate) meta: Option<Box<ResponseMeta>>,
 }
@@ -70,6 +80,9 @@ impl Detail {
 /// How long a client waits when a queue was full: a few fsyncs.
 const BUSY_RETRY_MS: u64 = 20;
 
+/// The same when too many scripts were running: some of them take seconds.
+const SCRIPTS_RETRY_MS: u64 = 500;
+
 impl WireError {
     pub(crate) fn new(status: StatusCode, substatus: u32, message: impl Into<String>) -> WireError {
         WireError {
@@ -78,6 +91,7 @@ impl WireError {
             message: message.into(),
             detail: Detail::None,
             retry_after_ms: None,
+            script_log: None,
             meta: None,
         }
     }
@@ -207,7 +221,13 @@ fn retry_after_ms(error: &ServiceError) -> Option<u64> {
         let wait = refusal.retry_after.as_micros().div_ceil(1_000);
         return Some(u64::try_from(wait).unwrap_or(u64::MAX));
     }
-    let waiting_helps = matches!(error, ServiceError::Busy | ServiceError::OutOfMemory);
+    if matches!(error, ServiceError::ScriptsBusy) {
+        return Some(SCRIPTS_RETRY_MS);
+    }
+    let waiting_helps = matches!(
+        error,
+        ServiceError::Busy | ServiceError::OutOfMemory | ServiceError::ScriptConflict
+    );
     waiting_helps.then_some(BUSY_RETRY_MS)
 }
 
@@ -253,6 +273,9 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
             };
             (StatusCode::TOO_MANY_REQUESTS, substatus)
         }
+        ServiceError::Script { fault, .. } => scripts::status(fault),
+        ServiceError::ScriptConflict => (RETRY_WITH, 0),
+        ServiceError::ScriptsBusy => (StatusCode::TOO_MANY_REQUESTS, substatus::SCRIPTS_BUSY),
         ServiceError::Scaling => (StatusCode::LOCKED, 0),
         ServiceError::Busy => (StatusCode::TOO_MANY_REQUESTS, substatus::OVERLOADED),
         // A status on which clients retry, in another region first if they know one.
@@ -303,5 +326,20 @@ impl From<PathError> for WireError {
             }
         };
         WireError::new(status, 0, error.to_string())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn scripts_that_cannot_run_now_may_be_sent_again() {
+        let told = |error: ServiceError| {
+            let WireError { status, substatus, retry_after_ms, .. } = error.into();
+            (status.as_u16(), substatus, retry_after_ms.is_some())
+        };
+        assert_eq!(told(ServiceError::ScriptsBusy), (429, 3084, true));
+        assert_eq!(told(ServiceError::ScriptConflict), (449, 0, true));
     }
 }

@@ -106,6 +106,8 @@ impl LetIn {
         let echoed = body_bytes.saturating_add(ANSWER_EXTRA_BYTES);
         match (&self.route, &self.head.method) {
             (Route::Item { .. }, &Method::GET | &Method::PATCH) => ITEM_ANSWER_BYTES_MAX,
+            // A stored procedure returns as much as an item has.
+            (Route::Resource { .. }, &Method::POST) => ITEM_ANSWER_BYTES_MAX,
             (_, &Method::GET | &Method::PATCH) => ANSWER_BYTES_MAX,
             (_, &Method::POST) if query::is_query(headers) || headers.flag(IS_BATCH) => {
                 ANSWER_BYTES_MAX

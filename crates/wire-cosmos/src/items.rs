@@ -5,7 +5,7 @@ use model::epk::{Epk, EpkRange};
 use model::name::ItemId;
 use service::{
     Conditions, EffectKind, Feed, ItemAction, ItemOperation, ItemResult, Link, ListItems,
-    PartitionId, Response, Scope,
+    PartitionId, Response, Scope, TriggeredAction,
 };
 
 use crate::batch;
@@ -20,6 +20,7 @@ use crate::headers::{
 use crate::page::Page;
 use crate::query::{self, is_query};
 use crate::reply::{Answer, status_of};
+use crate::scripts::{self, POST_TRIGGER, PRE_TRIGGER};
 use crate::system_properties::{self, shown};
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
@@ -56,8 +57,28 @@ pub(crate) async fn item(call: &Call<'_>, container: Link, id: &str) -> Result<A
         _ => return Err(call.not_allowed()),
     };
     let action = ItemAction { key, operation, session };
-    let response = call.container(container, action).await.map_err(without_owner)?;
-    Ok(one(call, response))
+    perform(call, container, action).await.map_err(without_owner)
+}
+
+/// Does it, with the triggers that the client names.
+async fn perform(
+    call: &Call<'_>,
+    container: Link,
+    action: ItemAction,
+) -> Result<Answer, WireError> {
+    let (pre, post) = (scripts::trigger(call, PRE_TRIGGER)?, scripts::trigger(call, POST_TRIGGER)?);
+    let is_read = matches!(action.operation, ItemOperation::Read { .. });
+    if is_read || pre.is_none() && post.is_none() {
+        return Ok(one(call, call.container(container, action).await?));
+    }
+    let system = system_properties::of_items();
+    let triggered = TriggeredAction { action, pre, post, system };
+    let Response { reply, meta } = call.container(container, triggered).await?;
+    let answer = one(call, Response { reply: reply.item, meta });
+    Ok(match reply.answer {
+        Some(changed) if !call.headers.wants_minimal() => answer.with_body(changed),
+        Some(_) | None => answer,
+    })
 }
 
 /// An error about a missing item does not reveal the resource id of its container.
@@ -70,7 +91,6 @@ fn without_owner(mut error: WireError) -> WireError {
 }
 
 async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    refuse_triggers(call)?;
     call.headers.check_indexing_directive()?;
     let session = call.headers.session()?;
     let (key, body) = (call.headers.partition_key()?, call.json_text()?);
@@ -79,18 +99,7 @@ async fn write(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     } else {
         ItemOperation::Create { body }
     };
-    let response = call.container(container, ItemAction { key, operation, session }).await?;
-    Ok(one(call, response))
-}
-
-/// A trigger that does not run must not be silently ignored.
-fn refuse_triggers(call: &Call<'_>) -> Result<(), WireError> {
-    let named = ["x-ms-documentdb-pre-trigger-include", "x-ms-documentdb-post-trigger-include"];
-    if named.into_iter().any(|name| call.headers.text(name).is_some_and(|value| !value.is_empty()))
-    {
-        return Err(WireError::later("Running triggers"));
-    }
-    Ok(())
+    perform(call, container, ItemAction { key, operation, session }).await
 }
 
 async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {

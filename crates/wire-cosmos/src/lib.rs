@@ -25,6 +25,7 @@ mod ranges;
 mod reply;
 mod resources;
 mod route;
+mod scripts;
 mod system_properties;
 mod token;
 mod usage;

@@ -54,6 +54,7 @@ pub enum VerbLabel {
     DeleteResource,
     ListResources,
     QueryResources,
+    ExecuteProcedure,
     /// Not one of the verbs, or refused before it could be determined.
     Other,
 }
@@ -81,6 +82,7 @@ impl VerbLabel {
             VerbLabel::DeleteResource => "delete_resource",
             VerbLabel::ListResources => "list_resources",
             VerbLabel::QueryResources => "query_resources",
+            VerbLabel::ExecuteProcedure => "execute_procedure",
             VerbLabel::Other => "other",
         }
     }
@@ -100,6 +102,8 @@ impl VerbLabel {
             }
             (Route::Feed { .. }, &Method::POST) => VerbLabel::CreateResource,
             (Route::Resource { .. }, &Method::GET) => VerbLabel::ReadResource,
+            // Nothing else is posted to one resource.
+            (Route::Resource { .. }, &Method::POST) => VerbLabel::ExecuteProcedure,
             (Route::Resource { .. }, &Method::PUT) => VerbLabel::ReplaceResource,
             (Route::Resource { .. }, &Method::DELETE) => VerbLabel::DeleteResource,
             _ => VerbLabel::Other,

@@ -15,7 +15,7 @@ use service::{EffectKind, Kind, PartitionId, QueryReport, ResponseMeta};
 use crate::auth::rfc1123;
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
-use crate::{query, usage};
+use crate::{query, scripts, usage};
 
 const CHARGE: &str = "x-ms-request-charge";
 pub(crate) const ITEM_COUNT: &str = "x-ms-item-count";
@@ -96,10 +96,18 @@ impl Answer {
         if let Some(ms) = error.retry_after_ms {
             answer.set("x-ms-retry-after-ms", &ms.to_string());
         }
+        if let Some(log) = &error.script_log {
+            answer.set(scripts::LOG, log);
+        }
         match &error.meta {
             Some(meta) => answer.with_meta(meta),
             None => answer,
         }
+    }
+
+    pub(crate) fn with_body(mut self, body: impl Into<Bytes>) -> Answer {
+        *self.response.body_mut() = body.into();
+        self
     }
 
     pub(crate) fn status(&self) -> StatusCode {

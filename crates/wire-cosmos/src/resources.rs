@@ -16,6 +16,7 @@ use crate::headers::{CONTINUATION, IS_UPSERT, PAGE_ITEMS_DEFAULT};
 use crate::page::Page;
 use crate::query::{Statement, is_query};
 use crate::reply::{Answer, feed_name, status_of};
+use crate::scripts;
 use crate::token::Issuer;
 use crate::usage;
 
@@ -79,7 +80,7 @@ pub(crate) async fn resource(call: &Call<'_>, link: Link) -> Result<Answer, Wire
         },
         Method::DELETE => ResourceAction::Delete { link, conditions },
         Method::POST if kind == Kind::StoredProcedure => {
-            return Err(WireError::later("Executing stored procedures"));
+            return scripts::execute(call, link).await;
         }
         _ => return Err(call.not_allowed()),
     };

@@ -77,8 +77,9 @@ fn through_bytes(
     slice: &QuerySlice,
     memory: &Arc<PageMemory>,
 ) -> Result<PartialPage, ExecuteError> {
-    let query = query.to_bytes().ok_or_else(unreadable)?;
-    let answered = part.snapshot.execute_bytes(&query, slice, &memory.ledger())?;
+    let bytes = query.to_bytes().ok_or_else(unreadable)?;
+    let question = (bytes.as_slice(), query.bound.functions().cloned());
+    let answered = part.snapshot.execute_bytes(question, slice, &memory.ledger())?;
     Ok(PartialPage::from_bytes(&answered).ok_or_else(unreadable)?)
 }
 

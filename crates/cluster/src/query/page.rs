@@ -47,13 +47,26 @@ pub(super) fn answer(
     if !is_own_cursor(&query) {
         return Err(CursorError::OtherQuery.into());
     }
-    let begun = turn.elapsed();
-    let (beyond, channel) = (narrow(&mut query, container), turn.channel());
-    let query = &query;
+    let beyond = narrow(&mut query, container);
     let parts = snapshots::take(container, &query.within)?;
-    let plan = plan(query, &parts, channel)?;
+    answer_on(&parts, (now, beyond), query, turn)
+}
+
+/// Executes a page on snapshots. What lies beyond them begins at `beyond`.
+pub(super) fn answer_on(
+    parts: &[PartitionSnapshot],
+    (now, beyond): (Timestamp, Option<ResumePoint>),
+    query: PageQuery,
+    turn: &Arc<Turn>,
+) -> Result<QueryPage, QueryFailure> {
+    if !is_own_cursor(&query) {
+        return Err(CursorError::OtherQuery.into());
+    }
+    let begun = turn.elapsed();
+    let query = &query;
+    let plan = plan(query, parts, turn.channel())?;
     let chosen = turn.elapsed();
-    let fanout = Fanout::new(&parts, turn, query.bounds.time);
+    let fanout = Fanout::new(parts, turn, query.bounds.time);
     let strategy = Strategy::of(query, Some(&plan));
     let mut execution = Execution::new(query, &plan, &fanout, now, strategy);
     let mut builder = PageBuilder::new(query, parts.len());

@@ -4,7 +4,7 @@ use std::cell::OnceCell;
 use std::sync::Arc;
 
 use index::{EntryOrder, EntryRange};
-use model::epk::EpkRange;
+use model::epk::{Epk, EpkRange};
 use partition::{
     KEYS_MAX, OrdinalSet, PartitionError, Snapshot, Statistics, StatisticsQuery, overlapping,
 };
@@ -52,6 +52,43 @@ pub(super) fn take(
         }
     }
     Err(ClusterError::Busy.into())
+}
+
+/// A snapshot of the partition that owns a position.
+#[derive(Clone, Debug)]
+pub struct OwnerSnapshot {
+    part: PartitionSnapshot,
+}
+
+impl OwnerSnapshot {
+    #[must_use]
+    pub fn range(&self) -> PartitionId {
+        self.part.range
+    }
+
+    #[must_use]
+    pub fn snapshot(&self) -> &Arc<Snapshot> {
+        &self.part.snapshot
+    }
+
+    pub(super) fn part(&self) -> PartitionSnapshot {
+        self.part.clone()
+    }
+}
+
+impl Container {
+    /// Takes a snapshot of the partition that owns a position. For a thread that may wait.
+    pub fn snapshot(&self, position: &Epk) -> Result<OwnerSnapshot, ClusterError> {
+        let within = [EpkRange::of(position.clone())];
+        match take(self, &within) {
+            Ok(parts) => {
+                let part = parts.into_iter().next().ok_or(ClusterError::Internal)?;
+                Ok(OwnerSnapshot { part })
+            }
+            Err(QueryFailure::Cluster(error)) => Err(error),
+            Err(_) => Err(ClusterError::Internal),
+        }
+    }
 }
 
 fn slot_snapshot(

@@ -5,6 +5,7 @@
 //! `schedule.rs` chooses. A query whose client has gone ends at the end of its slice, and
 //! all of them do when the database stops.
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, VecDeque};
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -129,17 +130,12 @@ impl QueryThreads {
         work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
         admit: fn(&mut Schedule) -> Result<Number, Full>,
     ) -> Result<T, ClusterError> {
-        let (reply, answer) = oneshot::channel();
-        let gone = Arc::new(AtomicBool::new(false));
-        let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
-        let number =
-            self.shared.enqueue(Job { work, gone: Arc::clone(&gone), began: None }, admit)?;
-        let _client = Client { shared: Arc::clone(&self.shared), number, gone };
-        let answered = answer.await;
-        answered.map_err(|_| match self.shared.stopping.load(Ordering::Relaxed) {
-            true => ClusterError::Stopping,
-            false => ClusterError::Internal,
-        })
+        let (answer, _client) = self.shared.begin(work, admit)?;
+        answer.await.map_err(|_| self.shared.unanswered())
+    }
+
+    pub(crate) fn queue_for_threads(&self) -> QueryQueue {
+        QueryQueue { shared: Arc::clone(&self.shared) }
     }
 
     /// Makes queries to partitions serialise their messages.
@@ -159,6 +155,25 @@ impl QueryThreads {
         drop(state);
         // Waiters for one of these are notified now.
         drop(queued);
+    }
+}
+
+/// The queue of the query threads, for threads that wait for what they put there.
+#[derive(Clone, Debug)]
+pub struct QueryQueue {
+    shared: Arc<Shared>,
+}
+
+impl QueryQueue {
+    /// Runs work on a query thread and waits for it. Never refused under load: there is one
+    /// for each thread that waits.
+    pub fn wait_for<T: Send + 'static>(
+        &self,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+    ) -> Result<T, ClusterError> {
+        runtime::may_wait();
+        let (answer, _client) = self.shared.begin(work, |schedule| Ok(schedule.take_in()))?;
+        answer.blocking_recv().map_err(|_| self.shared.unanswered())
     }
 }
 
@@ -203,6 +218,26 @@ impl Drop for Client {
 impl Shared {
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn begin<T: Send + 'static>(
+        self: &Arc<Self>,
+        work: impl FnOnce(&Arc<Turn>) -> T + Send + 'static,
+        admit: fn(&mut Schedule) -> Result<Number, Full>,
+    ) -> Result<(oneshot::Receiver<T>, Client), ClusterError> {
+        let (reply, answer) = oneshot::channel();
+        let gone = Arc::new(AtomicBool::new(false));
+        let work: Work = Box::new(move |turn| drop(reply.send(work(turn))));
+        let number = self.enqueue(Job { work, gone: Arc::clone(&gone), began: None }, admit)?;
+        Ok((answer, Client { shared: Arc::clone(self), number, gone }))
+    }
+
+    /// Why work ended without an answer.
+    fn unanswered(&self) -> ClusterError {
+        match self.stopping.load(Ordering::Relaxed) {
+            true => ClusterError::Stopping,
+            false => ClusterError::Internal,
+        }
     }
 
     fn enqueue(
@@ -256,10 +291,12 @@ impl Shared {
             let Some((number, job)) = self.next(place) else { return };
             let Job { work, gone, began } = job;
             let turn = Arc::new(Turn::new(self, number, gone, began));
+            CURRENT.set(Some(Arc::clone(&turn)));
             // A bug in one query must not take the thread away from the others.
             if catch_unwind(AssertUnwindSafe(|| work(&turn))).is_err() {
                 tracing::error!("a query panicked");
             }
+            CURRENT.set(None);
             let mut state = self.state();
             state.schedule.end(number);
             state.idle += 1;
@@ -300,6 +337,11 @@ impl fmt::Debug for Shared {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Shared").finish_non_exhaustive()
     }
+}
+
+thread_local! {
+    /// The turn of the query that the thread runs, for code that has no other way to it.
+    static CURRENT: RefCell<Option<Arc<Turn>>> = const { RefCell::new(None) };
 }
 
 /// A query's view of the scheduler: when it has to yield, and when it has to end.
@@ -428,6 +470,15 @@ impl Turn {
         self.wait_for_turn(state);
         let now = self.shared.runtime.clock.monotonic();
         self.slice.store(nanos(now), Ordering::Relaxed);
+    }
+
+    /// Waits, on a query thread without its turn.
+    pub(crate) fn without<T>(wait: impl FnOnce() -> T) -> T {
+        let turn = CURRENT.with_borrow(Clone::clone);
+        let Some(turn) = turn else { return wait() };
+        let mut waited = None;
+        turn.while_parked(|| waited = Some(wait()));
+        waited.expect("it has waited")
     }
 
     /// How this query reaches partitions.

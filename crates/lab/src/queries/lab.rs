@@ -137,6 +137,12 @@ impl Lab {
         self.create(Link::parse("dbs/d").expect("a link"), Kind::Container, definition)
     }
 
+    /// Stores a user-defined function.
+    pub fn create_function(&self, name: &str, text: &str) -> Result<(), ServiceError> {
+        let body = Object::from_iter([("id", name), ("body", text)]);
+        self.create(container(), Kind::UserDefinedFunction, body)
+    }
+
     /// Replaces the container's definition, and with it perhaps its indexing policy.
     pub fn replace_container(&self, definition: &Object) -> Result<(), ServiceError> {
         let mut definition = definition.clone();

@@ -12,7 +12,7 @@ use model::json::{Object, Raw, Value};
 use model::partition_key::{PartitionKey, PartitionKeyDefinition};
 use model::policy::{ContainerDefinition, PolicyPathStep};
 use model::rid::ItemRid;
-use query::{Bound, Context, Order, Parameters, Query, QueryError, Run};
+use query::{Bound, Context, Order, Parameters, Query, QueryError, Run, UserFunctions};
 use service::Scope;
 
 use super::lab::Ask;
@@ -77,6 +77,13 @@ impl Oracle {
         let (plan, key) =
             (IndexPlan::compile(definition.indexing(), 0), definition.partition_key());
         Oracle { documents, plan, key: key.clone(), context }
+    }
+
+    /// The same for queries that call functions.
+    #[must_use]
+    pub fn calling(self, functions: Arc<dyn UserFunctions>) -> Oracle {
+        let functions = Some(functions);
+        Oracle { context: Arc::new(Context { functions, ..(*self.context).clone() }), ..self }
     }
 
     #[must_use]

@@ -51,6 +51,12 @@ pub struct Tariff {
     pub query_item: u64,
     /// This many index entries cost as much as one item.
     pub entries_per_item: u64,
+    /// Beginning a script.
+    pub script: u64,
+    /// Some ten thousand steps of a script.
+    pub tick: u64,
+    /// A call of a user-defined function in a query.
+    pub call: u64,
 }
 
 impl Tariff {
@@ -75,6 +81,9 @@ impl Tariff {
         query: 52,
         query_item: 1,
         entries_per_item: 32,
+        script: 21,
+        tick: 1,
+        call: 1,
     };
 
     /// What one operation costs. Reads are taken to have asked one replica.
@@ -88,7 +97,15 @@ impl Tariff {
             Work::RefusedWrite => self.refused_write,
             Work::Query(scanned) => self.query(scanned),
             Work::Passed { changes } => self.entries(*changes),
+            Work::Script { ticks } => self.script.saturating_add(self.ticks(*ticks)),
+            Work::Calls { calls, ticks } => {
+                calls.saturating_mul(self.call).saturating_add(self.ticks(*ticks))
+            }
         })
+    }
+
+    fn ticks(&self, ticks: u64) -> u64 {
+        ticks.saturating_mul(self.tick)
     }
 
     /// The charge of a request that was throttled.

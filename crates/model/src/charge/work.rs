@@ -20,6 +20,10 @@ pub enum Work {
     Query(Scanned),
     /// Changes of other items were passed over on the way to those that were asked for.
     Passed { changes: u64 },
+    /// A script ran, besides its operations on items: some ten thousand steps for each tick.
+    Script { ticks: u64 },
+    /// A query called functions that users have stored.
+    Calls { calls: u64, ticks: u64 },
 }
 
 /// How a write changed an item.

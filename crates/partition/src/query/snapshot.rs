@@ -2,12 +2,13 @@
 
 use std::fmt;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use index::{EntryOrder, EntryRange};
 use model::epk::{Epk, EpkRange};
 use model::position::Lsn;
 use model::rid::ContainerRid;
-use query::{Context, Ledger};
+use query::{Context, Ledger, UserFunctions};
 use storage::{Direction, KeyRange, View};
 
 use super::access::OrdinalSet;
@@ -81,7 +82,7 @@ impl Snapshot {
         &self.reader
     }
 
-    pub(super) fn view(&self) -> &dyn View {
+    pub(crate) fn view(&self) -> &dyn View {
         self.view.as_ref()
     }
 
@@ -96,10 +97,11 @@ impl Snapshot {
         execute::execute(self, query, slice, ledger)
     }
 
-    /// As [`Snapshot::execute`], with the query and the answer as bytes.
+    /// As [`Snapshot::execute`], with the query and the answer as bytes. The container's
+    /// functions belong to where it is executed.
     pub fn execute_bytes(
         &self,
-        query: &[u8],
+        (query, functions): (&[u8], Option<Arc<dyn UserFunctions>>),
         slice: &dyn TimeSlice,
         ledger: &Rc<Ledger>,
     ) -> Result<Vec<u8>, ExecuteError> {
@@ -107,6 +109,7 @@ impl Snapshot {
         let container = Context {
             spatial: definition.geospatial(),
             computed: definition.computed_properties().properties().to_vec(),
+            functions,
             ..Context::default()
         };
         let malformed = || PartitionError::from(RecordError::Malformed { what: "query" });

@@ -147,7 +147,7 @@
   // A message is some properties, of which scripts may change those that are writable.
   function message(values, writable) {
     const known = { __proto__: null };
-    for (const name of keys(values)) known[name] = { value: values[name], writable: name === writable };
+    for (const name of keys(values)) known[name] = { value: values[name], writable: name === writable, changed: false };
 
     function changeable(name) {
       const property = known[name];
@@ -162,11 +162,14 @@
       return value;
     }
     function set(name, value) {
-      changeable(name).value = fits(value);
+      const property = changeable(name);
+      property.value = fits(value);
+      property.changed = true;
     }
     function add(name, value) {
       const property = changeable(name);
       const before = property.value;
+      property.changed = true;
       property.value = fits(before === undefined || before === null ? value : before + value);
     }
     function get(name) {
@@ -183,7 +186,8 @@
       methods['set' + name] = function (value) { set(name, value); };
       methods['append' + name] = function (value) { add(name, value); };
     }
-    return { methods, body() { return get('Body'); } };
+    // What a trigger did not set stays as it is, to the last digit.
+    return { methods, body(always) { return always || known.Body.changed ? get('Body') : undefined; } };
   }
   const request = facts.request && message(facts.request, facts.kind === 'pre' ? 'Body' : '');
   const response = facts.response && message(facts.response, 'Body');
@@ -505,7 +509,7 @@
 
   return {
     step,
-    request() { return stringify(request.body()); },
-    response() { return stringify(response.body()); },
+    request() { return stringify(request.body(false)); },
+    response() { return stringify(response.body(facts.kind === 'procedure')); },
   };
 })

@@ -146,6 +146,13 @@ impl Link {
         self.0.last().map(|(kind, _)| *kind)
     }
 
+    /// What contains the named resource, and its name in there.
+    #[must_use]
+    pub fn split(mut self) -> Option<(Link, String)> {
+        let (_, name) = self.0.pop()?;
+        Some((self, name))
+    }
+
     pub(crate) fn segments(&self) -> &[(Kind, String)] {
         &self.0
     }

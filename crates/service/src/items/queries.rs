@@ -4,16 +4,17 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use cluster::{
-    Caller, ClusterError, FunctionTimes, PageBounds, PageQuery, PartitionId, Permit, Point,
-    QueryFailure, QueryPage, QueryTimes, Turn,
+    Caller, ClusterError, FunctionTimes, OwnerSnapshot, PageBounds, PageQuery, PartitionId, Permit,
+    Point, QueryFailure, QueryPage, QueryTimes, Turn,
 };
 use model::charge::Work;
 use model::epk::{Epk, EpkRange};
 use model::json::Value;
+use model::position::Timestamp;
 use query::syntax::Select;
 use query::{
     Advice, Bound, Context, Features, KeyRanges, KeyShape, Parameters, Path, PathStep, Plan, Query,
-    QueryError, QueryLimits, StepMeter,
+    QueryError, QueryLimits, StepMeter, UserFunctions,
 };
 
 use crate::error::ServiceError;
@@ -24,6 +25,7 @@ use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::{ItemQuery, PlanQuery, QuerySource, ResumeFilter, Scope};
 use crate::response::{QueryPlan, QueryRows};
+use crate::scripts::functions::{ContainerFunctions, mentions_functions};
 use crate::service::Service;
 use crate::verb::{ContainerVerb, ItemFacts, Reach};
 
@@ -106,7 +108,8 @@ impl Service {
         meta: &mut ResponseMeta,
     ) -> Result<QueryRows, ServiceError> {
         let (now, bounds) = (self.now(), self.page_bounds(query.items_max));
-        let compiler = self.compiler(entry);
+        let functions = self.functions_of(entry, &query.source)?;
+        let compiler = self.compiler(entry).calling(functions.clone());
         let (covered, caller) = (self.scope_range(entry, &query.scope)?, meta.caller);
         let session = query.session.clone();
         let done = self.cluster.take_turns(move |turn| {
@@ -128,6 +131,9 @@ impl Service {
         let answered = done.await.map_err(|error| named(entry, error))?;
         let answered = answered.map_err(|unanswered| unanswered.noted(meta))?;
         let guard = AdmissionGuard::admitted(answered.permit, meta);
+        if let Some(functions) = functions {
+            meta.worked(&functions.work());
+        }
         let QueryPage { rows, rest, served, mut report } = answered.page?;
         let mut guard = Some(guard);
         for part in served {
@@ -150,7 +156,20 @@ impl Service {
         Ok(QueryRows { owner_rid, rows, rest, report })
     }
 
-    pub(super) fn page_bounds(&self, items_max: usize) -> PageBounds {
+    /// The functions that a query may call, if it calls any.
+    fn functions_of(
+        &self,
+        entry: &ResolvedContainer,
+        source: &QuerySource,
+    ) -> Result<Option<Arc<ContainerFunctions>>, ServiceError> {
+        let calls = match source {
+            QuerySource::Text(text) => mentions_functions(text),
+            QuerySource::Tree(_) => true,
+        };
+        calls.then(|| self.functions(entry)).transpose()
+    }
+
+    pub(crate) fn page_bounds(&self, items_max: usize) -> PageBounds {
         PageBounds {
             rows: items_max.clamp(1, PAGE_ITEMS_MAX),
             bytes: usize::try_from(self.limits.response_bytes_max).unwrap_or(usize::MAX),
@@ -175,7 +194,7 @@ impl Service {
     }
 
     /// The context of a query: the time and its container.
-    fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
+    pub(crate) fn compiler(&self, entry: &ResolvedContainer) -> Compiler {
         let spec = entry.layout.spec();
         let context = Context {
             now_ticks: self.runtime.clock.now_ticks(),
@@ -234,6 +253,13 @@ impl From<ServiceError> for Unanswered {
 }
 
 impl Unanswered {
+    fn reason(self) -> ServiceError {
+        match self {
+            Unanswered::Text(error) | Unanswered::Refused(error) => error,
+            Unanswered::NotLetIn(error) => error.into(),
+        }
+    }
+
     /// The error, after its charge was recorded.
     fn noted(self, meta: &mut ResponseMeta) -> ServiceError {
         match self {
@@ -249,17 +275,41 @@ impl Unanswered {
 
 /// Compiles queries on a container.
 #[derive(Clone)]
-struct Compiler {
+pub(crate) struct Compiler {
     entry: ResolvedContainer,
     context: Arc<Context>,
 }
 
 impl Compiler {
+    /// The same for queries that may call these functions.
+    pub(crate) fn calling(self, functions: Option<Arc<ContainerFunctions>>) -> Compiler {
+        let Some(functions) = functions else { return self };
+        let functions = Some(functions as Arc<dyn UserFunctions>);
+        let context = Context { functions, ..(*self.context).clone() };
+        Compiler { context: Arc::new(context), ..self }
+    }
+
     /// The same, on a thread that is shared in time slices.
     fn watched(&self, turn: &Arc<Turn>, meter: Option<Arc<FunctionTimes>>) -> Compiler {
         let meter = meter.map(|meter| meter as Arc<dyn StepMeter>);
         let context = Context { watch: Some(turn.watch()), meter, ..(*self.context).clone() };
         Compiler { entry: self.entry.clone(), context: Arc::new(context) }
+    }
+
+    /// Answers a page of a query on one logical partition, on a snapshot of it.
+    pub(crate) fn answer_on(
+        &self,
+        snapshot: &OwnerSnapshot,
+        (now, bounds): (Timestamp, PageBounds),
+        query: ItemQuery,
+        turn: &Arc<Turn>,
+    ) -> Result<QueryPage, ServiceError> {
+        let watched = self.watched(turn, None);
+        let covered = query.scope.within.clone();
+        let Prepared { page: (text, page), .. } =
+            watched.prepare(query, &covered, bounds, turn).map_err(Unanswered::reason)?;
+        let page = turn.answer_on(snapshot, now, page);
+        page.map_err(|failure| failed(&self.entry, failure, &text))
     }
 
     fn prepare(

@@ -15,4 +15,5 @@ mod published;
 mod queries;
 mod read_items;
 mod reindex;
+mod scripts;
 mod throughput;

@@ -6,6 +6,7 @@
 //! `crates/lab/tests/queries.rs`.
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+mod functions;
 mod hostile;
 mod pages;
 mod recorded;

@@ -5,6 +5,7 @@
 //! access path: without ORDER BY they are sorted here, as they have no order. `begin TEXT
 //! max=N [approach=scan]` shows the first page and `next` the following ones, with `split`,
 //! `merge`, `reopen` and `put` in between. `advance SECONDS` changes the time.
+//! `function NAME TEXT` stores a user-defined function.
 //!
 //! `@x*N@` stands for N times `x`. Update with `UPDATE_GOLDENFILES=1`.
 
@@ -33,8 +34,8 @@ macro_rules! scripts {
 const FOLDER: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/tests/query_scripts");
 
 scripts! {
-    aggregates composites computed filters groups keys long nested order pages policies time
-    wide_integers
+    aggregates composites computed filters functions groups keys long nested order pages policies
+    time wide_integers
 }
 
 #[test]
@@ -88,6 +89,7 @@ impl Worlds {
                 let (id, key) = (next(args)?, PartitionKey::parse_json(next(args)?)?);
                 self.each(|lab| lab.remove(id, key.clone()))?;
             }
+            "function" => self.create_function(next(args)?, next(args)?)?,
             "query" => return self.query(&ask(args)?),
             "begin" => {
                 let rows_max = args.take_key("max").ok_or("how many at once?")?.parse()?;

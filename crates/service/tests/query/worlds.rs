@@ -3,6 +3,7 @@
 
 use std::collections::BTreeMap;
 use std::error::Error;
+use std::sync::Arc;
 
 use lab::queries::client::Client;
 use lab::queries::oracle::{Agreement, Oracle, Verdict};
@@ -13,6 +14,7 @@ use model::json::{Object, Value};
 use service::{Approach, IndexSpec, ServiceError};
 use tempfile::TempDir;
 
+use crate::functions::PlainFunctions;
 use crate::scripts::shown;
 
 /// Numbers of partitions.
@@ -21,6 +23,7 @@ const PARTITIONS: [usize; 3] = [1, 3, 7];
 pub(crate) struct Worlds {
     definition: Object,
     worlds: Vec<World>,
+    functions: PlainFunctions,
     /// The query that is being paged through.
     paged: Option<Paged>,
 }
@@ -68,7 +71,12 @@ impl Worlds {
                 worlds.push(World { lab, folder, rest: None });
             }
         }
-        Ok(Worlds { definition: definition.clone(), worlds, paged: None })
+        Ok(Worlds {
+            definition: definition.clone(),
+            worlds,
+            functions: PlainFunctions::default(),
+            paged: None,
+        })
     }
 
     pub(crate) fn each(
@@ -76,6 +84,12 @@ impl Worlds {
         act: impl Fn(&Lab) -> Result<(), ServiceError>,
     ) -> Result<(), ServiceError> {
         self.worlds.iter().try_for_each(|world| act(&world.lab))
+    }
+
+    pub(crate) fn create_function(&mut self, name: &str, text: &str) -> Result<(), ServiceError> {
+        self.each(|lab| lab.create_function(name, text))?;
+        self.functions.insert(name, text);
+        Ok(())
     }
 
     /// Asks in all worlds and by all approaches. Access path and order shown are those of
@@ -108,6 +122,7 @@ impl Worlds {
     fn query_in(&self, world: &World, ask: &Ask) -> Result<(String, String, Answer), ServiceError> {
         let lab = &world.lab;
         let oracle = Oracle::new(&self.definition, lab.items());
+        let oracle = oracle.calling(Arc::new(self.functions.clone()));
         let is_one = lab.ranges().len() == 1;
         let verdict = if is_one { oracle.answer_of_one(ask) } else { oracle.answer(ask) };
         let ways = [Approach::Index, Approach::Scan];

@@ -7,6 +7,7 @@ mod headers;
 mod hostile;
 mod hybrid;
 mod pages;
+mod procedures;
 mod queries;
 mod tokens;
 mod transcripts;

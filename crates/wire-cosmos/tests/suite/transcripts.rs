@@ -39,7 +39,7 @@ impl goldenscript::Runner for World {
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
     /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
-    /// offers wait for.
+    /// offers wait for. `script`, `run` and `items` are in `procedures.rs`.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -56,6 +56,9 @@ impl goldenscript::Runner for World {
                 self.clock.advance(step);
             }
             return Ok(String::new());
+        }
+        if let Some(output) = self.run_procedure_command(command)? {
+            return Ok(output);
         }
         if command.name == "scale" {
             args.reject_next()?;
@@ -140,7 +143,7 @@ fn kept(response: &http::Response<Bytes>, name: &str) -> Result<String, Box<dyn 
 }
 
 /// Status, sub-status and message in one line.
-fn refusal(response: &http::Response<Bytes>) -> String {
+pub(crate) fn refusal(response: &http::Response<Bytes>) -> String {
     let body: serde_json::Value = serde_json::from_slice(response.body()).unwrap_or_default();
     let message = body["message"].as_str().unwrap_or("(no message)");
     let message = message.split("\r\nActivityId: ").next().unwrap_or_default();

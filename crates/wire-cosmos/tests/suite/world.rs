@@ -13,7 +13,7 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
-use service::{Service, ServiceError};
+use service::{ScriptLimits, Service, ServiceError};
 use sha2::Sha256;
 use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
@@ -73,6 +73,8 @@ impl World {
     fn at(runtime: Runtime, clock: Arc<SimulatedClock>) -> World {
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
         let service = Arc::new(service.unwrap());
+        // The clock may stand still, so only this ends a script that loops for ever.
+        service.limit_scripts(ScriptLimits { ticks_max: 500, ..ScriptLimits::default() });
         let config = GatewayConfig {
             keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
             region: "South Central US".to_owned(),

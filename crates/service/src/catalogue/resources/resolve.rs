@@ -125,7 +125,7 @@ impl Service {
     }
 
     /// A resource by its name, or else by its resource id.
-    async fn find(
+    pub(crate) async fn find(
         &self,
         kind: Kind,
         parent_rid: &str,
