@@ -79,7 +79,7 @@ impl MemoryPlan {
         MemoryPlan {
             total,
             cache: own.cache_bytes.min(total / 16),
-            memtable: own.memtable_bytes.min(total * 7 / 64),
+            memtable: own.memtable_bytes.min(total / 10),
             bodies: part(16),
             bodies_overflow: part(64 << 20).clamp(2, 8),
             answers: part(8),

@@ -66,6 +66,7 @@ struct PlanState {
     reads_to_fail: usize,
     lost: Vec<Resolver>,
     log: Vec<Fault>,
+    keys_read: u64,
 }
 
 impl FaultyStore {
@@ -91,6 +92,12 @@ impl FaultyStore {
     /// Fails the next `count` reads on any view.
     pub fn fail_reads(&self, count: usize) {
         self.plan.state().reads_to_fail = count;
+    }
+
+    /// Number of keys that were looked up or scanned so far, on any view.
+    #[must_use]
+    pub fn keys_read(&self) -> u64 {
+        self.plan.state().keys_read
     }
 
     /// Gives up on lost submissions: their tickets resolve as unknown.
@@ -136,6 +143,10 @@ impl Plan {
             }
         }
         Fault::Pass
+    }
+
+    fn count(&self, keys: usize) {
+        self.state().keys_read += keys as u64;
     }
 
     fn check_read(&self) -> Result<(), StorageError> {
@@ -261,11 +272,13 @@ struct FaultyView {
 impl View for FaultyView {
     fn get(&self, key: &[u8]) -> Result<Option<Bytes>, StorageError> {
         self.plan.check_read()?;
+        self.plan.count(1);
         self.inner.get(key)
     }
 
     fn multi_get(&self, keys: &[Bytes]) -> Result<Vec<Option<Bytes>>, StorageError> {
         self.plan.check_read()?;
+        self.plan.count(keys.len());
         self.inner.multi_get(keys)
     }
 
@@ -276,7 +289,9 @@ impl View for FaultyView {
         limit: ScanLimit,
     ) -> Result<Chunk, StorageError> {
         self.plan.check_read()?;
-        self.inner.scan(range, direction, limit)
+        let chunk = self.inner.scan(range, direction, limit)?;
+        self.plan.count(chunk.rows.len());
+        Ok(chunk)
     }
 }
 

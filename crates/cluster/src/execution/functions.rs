@@ -164,8 +164,8 @@ impl<Q, A> Exchange<Q, A> {
         begin: impl FnOnce(&Arc<ScriptTurn>) -> F,
     ) {
         let mut answer = begin(turn);
+        turn.rest();
         loop {
-            turn.rest();
             let asked = |slot: &mut Slot<Q, A>| !matches!(slot, Slot::Asked(_) | Slot::Failed(_));
             let mut slot = self.wait_while(asked);
             let Slot::Asked(question) = std::mem::replace(&mut *slot, Slot::Busy) else {
@@ -174,7 +174,10 @@ impl<Q, A> Exchange<Q, A> {
             };
             drop(slot);
             turn.restart();
-            self.put(Slot::Answered(answer(question)));
+            let answered = answer(question);
+            // Before it is known: what the caller does then is no longer part of the call.
+            turn.rest();
+            self.put(Slot::Answered(answered));
         }
     }
 }

@@ -11,9 +11,9 @@ use wire_cosmos::EMULATOR_KEY;
 use crate::client::{Reply, Signed, connect, create_database, send, send_signed};
 use crate::program::{self, Program, command, run, text};
 
-/// The smallest memory that the server takes; a sixteenth of it is a memtable.
+/// The smallest memory that the server takes; a tenth of it is a memtable.
 const MEMORY: &str = "128MiB";
-const MEMTABLE_BYTES: usize = 8 << 20;
+const MEMTABLE_BYTES: usize = (128 << 20) / 10;
 
 /// Text that does not compress, in items of this size, fills a memtable with few requests.
 const FILL_BYTES: usize = 1_000_000;

@@ -17,7 +17,8 @@ use service::{
     Kind, Link, ListItems, Principal, QueryRows, Request, ResourceAction, Response, Scope, Service,
     Throughput,
 };
-use storage::memory;
+use storage::{Store, memory};
+use testkit::faulty::FaultyStore;
 use testkit::wait::block_on;
 
 const CONTAINER: &str = "dbs/d/colls/c";
@@ -31,6 +32,7 @@ const IN_FLIGHT: usize = 64;
 /// One container, most often with the key `/pk` and items of the key `key`.
 pub(crate) struct Lab {
     service: Service,
+    store: Arc<FaultyStore>,
     clock: Arc<SimulatedClock>,
     pause_ms: Cell<u64>,
 }
@@ -55,8 +57,10 @@ impl Lab {
     fn open(seed: u64, key: &str, members: &str, throughput: Option<Throughput>) -> Lab {
         let clock = Arc::new(SimulatedClock::new());
         let runtime = Runtime::simulated_at(Arc::<SimulatedClock>::clone(&clock), seed);
-        let service = Service::open(memory::create(), runtime, Limits::default()).unwrap();
-        let lab = Lab { service, clock, pause_ms: Cell::new(0) };
+        let store = FaultyStore::new(memory::create());
+        let opened: Arc<dyn Store> = Arc::<FaultyStore>::clone(&store);
+        let service = Service::open(opened, runtime, Limits::default()).unwrap();
+        let lab = Lab { service, store, clock, pause_ms: Cell::new(0) };
         lab.create_resource("", Kind::Database, r#"{"id":"d"}"#, None);
         let key = format!(r#"{{"paths":["{key}"],"version":2}}"#);
         let container = format!(r#"{{"id":"c","partitionKey":{key}{members}}}"#);
@@ -154,6 +158,13 @@ impl Lab {
             all.charge += page.charge;
         }
         all
+    }
+
+    /// Number of keys that the store is asked for by all pages of a query.
+    pub(crate) fn keys_read(&self, text: &str) -> u64 {
+        let before = self.store.keys_read();
+        self.query(text);
+        self.store.keys_read() - before
     }
 
     pub(crate) fn first_page(&self, text: &str) -> Answer {

@@ -242,6 +242,32 @@ fn a_query_of_one_key_does_not_pay_for_others() {
     }
 }
 
+/// Nor does it read them: what the store is asked for stays as it is while the other keys
+/// of the bucket grow a thousandfold. (A seek reads a few entries ahead, which may be of
+/// others.)
+#[test]
+fn a_query_of_one_key_reads_what_the_key_has() {
+    let lab = Lab::new(1);
+    lab.load(&(0..40).map(|number| member("key", number)).collect::<Vec<_>>());
+    let others = |numbers: std::ops::Range<u32>| -> Vec<String> {
+        numbers.map(|number| member(&format!("other{}", number % 1_000), number)).collect()
+    };
+    lab.load(&others(0..16));
+    let texts = QUERIES.map(pinned).into_iter().chain([
+        "SELECT * FROM c WHERE c.pk = 'key' AND c.number > 20".to_owned(),
+        "SELECT TOP 5 * FROM c WHERE c.pk = 'key' ORDER BY c.number".to_owned(),
+        "SELECT DISTINCT VALUE c.team FROM c WHERE c.pk = 'key'".to_owned(),
+    ]);
+    let texts: Vec<String> = texts.collect();
+    let few: Vec<u64> = texts.iter().map(|text| lab.keys_read(text)).collect();
+    lab.load(&others(16..16_000));
+    for (text, few) in texts.iter().zip(few) {
+        let many = lab.keys_read(text);
+        println!("{few} keys among 16 other items, {many} among 16,000: {text}");
+        assert!(many <= few + few / 2, "{few}, then {many}: {text}");
+    }
+}
+
 /// The items of a key are counted by their entries and not loaded, and entries that the
 /// zig-zag intersection only passes are not counted.
 #[test]

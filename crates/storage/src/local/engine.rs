@@ -154,14 +154,20 @@ impl LocalEngine {
     }
 
     /// Free bytes without which nothing more is written: space for all memtables to be
-    /// flushed, and for the tables to be compacted.
-    fn needs(&self, relief: bool) -> Result<u64, StorageError> {
+    /// flushed, and for all tables to be compacted then, those of the memtables among them.
+    /// Their journal is given back in between; how long that is matters only where `free`
+    /// does not suffice anyway.
+    fn needs(&self, relief: bool, free: u64) -> Result<u64, StorageError> {
         if relief {
             return Ok(RELIEF_BYTES);
         }
         let sealed = self.published.sealed_count() as u64 * self.config.memtable_bytes;
-        let merged = self.published.tables()?.bytes.min(MERGE_BYTES_MAX);
-        Ok(merged + self.memtable + sealed + FLOOR_BYTES)
+        let (unflushed, tables) = (self.memtable + sealed, self.published.tables()?.bytes);
+        let all = (tables + unflushed).min(MERGE_BYTES_MAX) + unflushed + FLOOR_BYTES;
+        if free >= all {
+            return Ok(all);
+        }
+        Ok(all - self.upkeep.segments.bytes().min(unflushed))
     }
 
     /// Checks for `bytes` free bytes beyond what is needed anyway, and frees space where
@@ -170,7 +176,8 @@ impl LocalEngine {
         let (mut waits, mut tried) = (0, false);
         loop {
             self.upkeep.check()?;
-            let (free, needed) = (self.upkeep.disk.free(), self.needs(relief)? + bytes);
+            let free = self.upkeep.disk.free();
+            let needed = self.needs(relief, free)? + bytes;
             self.free = free;
             if free >= needed {
                 if !relief {

@@ -189,8 +189,7 @@ impl fmt::Debug for Tree {
 /// How tables are written.
 ///
 /// Filters stay on at every level: creating an item looks for a key that is
-/// usually not there. Tables are compressed, except for those of the first level, which are
-/// read most and rewritten soonest. `docs/design/engine.md` has the figures.
+/// usually not there. All tables are compressed. `docs/design/engine.md` has the figures.
 ///
 /// A table's filter and index are megabytes long. In the first level they stay in memory;
 /// below they are partitioned into blocks, because there a lookup would otherwise read all
@@ -203,10 +202,7 @@ fn shaped(config: Config) -> Config {
         .filter_policy(FilterPolicy::new([filter(14.0), filter(10.0)]))
         .filter_block_partitioning_policy(PinningPolicy::new([false, true]))
         .index_block_partitioning_policy(PinningPolicy::new([false, true]))
-        .data_block_compression_policy(CompressionPolicy::new([
-            CompressionType::None,
-            CompressionType::Lz4,
-        ]))
+        .data_block_compression_policy(CompressionPolicy::all(CompressionType::Lz4))
 }
 
 pub(super) fn damaged(path: &Path, detail: String) -> StorageError {
