@@ -38,6 +38,17 @@ impl Operation {
         }
     }
 
+    /// The document that it writes as a whole, if it does.
+    #[must_use]
+    pub fn document(&self) -> Option<&Document> {
+        match self {
+            Operation::Create { document }
+            | Operation::Upsert { document, .. }
+            | Operation::Replace { document, .. } => Some(document),
+            Operation::Read { .. } | Operation::Delete { .. } | Operation::Patch { .. } => None,
+        }
+    }
+
     /// The id of its item.
     #[must_use]
     pub fn id(&self) -> &ItemId {

@@ -25,7 +25,6 @@ use storage::{Chunk, Direction, KeyRange, ScanLimit, StorageError, View};
 
 use crate::command::{Command, Effect, EtagMatch, Operation, PartitionError};
 use crate::config::PartitionConfig;
-use crate::document::Document;
 use crate::dual_write::DualWriter;
 use crate::items;
 use crate::ordinal_blocks::OrdinalBlocks;
@@ -120,7 +119,7 @@ impl Trial {
         })?;
         let based_on = found.clone().filter(|_| !self.written.contains(&id));
         let pinned = pinned(operation, found.is_some(), based_on);
-        if let Some(renamed) = document_of(&pinned).map(|document| document.id().as_str()) {
+        if let Some(renamed) = pinned.document().map(|document| document.id().as_str()) {
             self.written.insert(renamed.to_owned());
         }
         self.written.insert(id);
@@ -217,15 +216,6 @@ fn pinned(operation: Operation, exists: bool, based_on: Option<EtagMatch>) -> Op
         Operation::Delete { id, .. } => Operation::Delete { id, if_match: based_on },
         Operation::Patch { id, patch, .. } => Operation::Patch { id, patch, if_match: based_on },
         Operation::Read { .. } => operation,
-    }
-}
-
-fn document_of(operation: &Operation) -> Option<&Document> {
-    match operation {
-        Operation::Create { document }
-        | Operation::Upsert { document, .. }
-        | Operation::Replace { document, .. } => Some(document),
-        Operation::Read { .. } | Operation::Delete { .. } | Operation::Patch { .. } => None,
     }
 }
 

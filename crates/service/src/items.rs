@@ -433,7 +433,7 @@ impl Service {
             }
             ItemOperation::Unreadable { why } => return Err(ServiceError::invalid(why)),
         };
-        let position = self.locate(entry, key, document_of(&checked))?;
+        let position = self.locate(entry, key, checked.document())?;
         Ok((checked, position))
     }
 
@@ -476,15 +476,6 @@ fn common(within: &EpkRange, part: &EpkRange) -> EpkRange {
     let place = if part.is_empty() { &within.min } else { &part.min };
     let nothing = || EpkRange::new(place.clone(), place.clone());
     within.intersect(part).unwrap_or_else(nothing)
-}
-
-fn document_of(operation: &Operation) -> Option<&Document> {
-    match operation {
-        Operation::Create { document }
-        | Operation::Upsert { document, .. }
-        | Operation::Replace { document, .. } => Some(document),
-        Operation::Read { .. } | Operation::Delete { .. } | Operation::Patch { .. } => None,
-    }
 }
 
 /// A client that has seen more of this partition than we have must not be given less.
