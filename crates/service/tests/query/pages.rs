@@ -224,6 +224,41 @@ fn a_scan_in_pieces_ends_pages_where_one_scan_would() {
     }
 }
 
+/// Where the page has room for all that a scan is likely to find, items are read in the order of
+/// their keys, which are hashed, instead of being looked up in the order of creation.
+#[test]
+fn a_scan_for_few_rows_reads_items_in_sequence() {
+    const ITEMS: u64 = 4_000;
+    /// They are looked up before the rest is read.
+    const BEFORE: u64 = 250;
+    let lab = lab(1);
+    for number in 0..ITEMS {
+        lab.put(&format!(r#"{{"id":"{number}","pk":"{number}","n":{number}}}"#)).unwrap();
+    }
+    for (window, expected) in [
+        ("", vec!["300", "1200", "2100", "3000", "3900"]),
+        (" OFFSET 2 LIMIT 50", vec!["2100", "3000", "3900"]),
+    ] {
+        let ask = Ask::new(format!("SELECT VALUE c.n FROM c WHERE c.n % 900 = 300{window}"));
+        let (rows, rest, report) = lab.raw_page(&ask, Approach::Index, None, 100).unwrap();
+        assert_eq!(rows, expected, "{}", ask.text);
+        assert!(rest.is_none());
+        assert_eq!(report.items, BEFORE + ITEMS);
+    }
+    // More than one page: its rest begins after the rows of the first.
+    let ask = Ask::new("SELECT VALUE c.n FROM c WHERE c.n = 100 OR c.n % 1300 = 1200");
+    let (mut found, mut after) = (Vec::new(), None);
+    loop {
+        let (rows, rest, _) = lab.raw_page(&ask, Approach::Index, after, 2).unwrap();
+        found.extend(rows);
+        after = rest;
+        if after.is_none() {
+            break;
+        }
+    }
+    assert_eq!(found, ["100", "1200", "2500", "3800"]);
+}
+
 #[test]
 fn a_cursor_is_for_its_own_query_only() {
     let lab = lab(1);

@@ -9,7 +9,7 @@ use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{
-    AccessPlan, PartialPage, PartitionQuery, Point, ScanBudget, ScanStart, ScanStats, ScanTimes,
+    AccessPath, AccessPlan, PartialPage, PartitionQuery, Point, ScanBudget, ScanStart, ScanStats, ScanTimes,
     StatisticsQuery, Task, overlapping,
 };
 use query::{Ledger, Run, STEPS_MAX};
@@ -38,6 +38,7 @@ pub(super) struct Execution<'p> {
     pub(super) order: Vec<bool>,
     /// What the page keeps in memory.
     pub(super) ledger: Rc<Ledger>,
+    path: Arc<AccessPath>,
     starts: Vec<ScanStart>,
     /// The same as a point, for rows that are sorted by creation.
     creation: Option<Point>,
@@ -57,7 +58,16 @@ impl<'p> Execution<'p> {
         let is_sorted = strategy == Strategy::Created;
         let creation = query.after_item().filter(|_| is_sorted).map(point_after);
         let (ledger, done) = (fanout.memory.ledger(), BTreeMap::new());
-        Execution { query, plan, fanout, now, points, order, ledger, starts, creation, done }
+        let path = Arc::clone(&plan.access);
+        Execution { query, plan, fanout, now, points, order, ledger, path, starts, creation, done }
+    }
+
+    /// Reads all items in the order of their keys from here on, and makes rows of those that
+    /// were created after this one.
+    pub(super) fn read_in_sequence(&mut self, after: &AfterItem) {
+        self.path = Arc::new(AccessPath::Items);
+        self.starts.clear();
+        self.creation = Some(point_after(after));
     }
 
     /// A run of the query over the answers of partitions, with at most `steps` steps.
@@ -85,7 +95,7 @@ impl<'p> Execution<'p> {
         PartitionQuery {
             bound: Arc::clone(&query.bound),
             task,
-            path: Arc::clone(&plan.access),
+            path: Arc::clone(&self.path),
             along: plan.along.clone(),
             covers_filter: plan.covers_filter,
             order: self.order.clone(),

@@ -44,7 +44,12 @@ impl<'p> ScanTracker<'p> {
 
     /// The point after everything that was passed.
     pub(super) fn after(&self) -> ResumePoint {
-        self.resume_point(None)
+        ResumePoint::AfterItem(self.passed())
+    }
+
+    /// The last item that was passed.
+    pub(super) fn passed(&self) -> AfterItem {
+        self.last(None)
     }
 
     /// The number of an item's rows that previous pages returned.
@@ -55,12 +60,11 @@ impl<'p> ScanTracker<'p> {
 
     /// The point after the last row, if the next one is of this item.
     fn before(&self, next: u64) -> ResumePoint {
-        self.resume_point((self.ordinal == next).then_some(self.rows))
+        ResumePoint::AfterItem(self.last((self.ordinal == next).then_some(self.rows)))
     }
 
-    fn resume_point(&self, rows: Option<u32>) -> ResumePoint {
-        let (group, ordinal) = (self.group.clone(), self.ordinal);
-        ResumePoint::AfterItem(AfterItem { group, ordinal, rows })
+    fn last(&self, rows: Option<u32>) -> AfterItem {
+        AfterItem { group: self.group.clone(), ordinal: self.ordinal, rows }
     }
 
     fn rows_of(&self, ordinal: u64) -> u32 {

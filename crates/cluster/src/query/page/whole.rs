@@ -60,8 +60,28 @@ pub(super) fn sort_by_creation(
     page: &mut PageBuilder<'_>,
 ) -> Filled {
     let given = usize::try_from(execution.rows_given()).unwrap_or(usize::MAX);
+    let tracker = ScanTracker::new(execution);
+    sort_from(execution, page, tracker, given)
+}
+
+/// The same for the rest of a page that has come to an item by a scan in that order.
+pub(super) fn sort_rest(
+    execution: &mut Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    tracker: ScanTracker<'_>,
+) -> Filled {
+    execution.read_in_sequence(&tracker.passed());
+    sort_from(execution, page, tracker, 0)
+}
+
+fn sort_from(
+    execution: &mut Execution<'_>,
+    page: &mut PageBuilder<'_>,
+    mut tracker: ScanTracker<'_>,
+    given: usize,
+) -> Filled {
     let top = top_of(execution, page.top_bounds(given))?;
-    let (mut tracker, mut last) = (ScanTracker::new(execution), None);
+    let mut last = None;
     let more = top.rows.into_iter().try_for_each(|row| {
         let ordinal = ordinal_at(&row.row.sort_key);
         page.hits += u64::from(last.replace(ordinal) != Some(ordinal));
