@@ -52,7 +52,7 @@ pub(crate) struct Options {
     /// Ends an operation after this many, too
     #[arg(long, value_parser = count)]
     count: Option<u64>,
-    /// Rounds of each operation, and slices of the load [default: 1; 3 for several targets]
+    /// Rounds of each operation [default: 1; 3 for several targets]
     #[arg(long)]
     rounds: Option<u64>,
     #[command(flatten)]
@@ -67,6 +67,9 @@ pub(crate) struct Options {
     /// Milliseconds without work after which a load counts as settled; 0 waits for nothing
     #[arg(long, default_value_t = 1_200)]
     quiet_ms: u64,
+    /// The same after which nothing more is tidied up, before anything else is measured
+    #[arg(long, default_value_t = 12_000)]
+    tidy_ms: u64,
     /// Counts system calls, with perf
     #[arg(long)]
     system_calls: bool,
@@ -96,6 +99,9 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     options.load(&mut targets, &mut report)?;
     let after = disk::sync_often(&folder, options.fsyncs)?;
     report_stalls(&targets, before, after, &mut report);
+    if !options.operations().is_empty() {
+        report.add(options.tidy(&targets)?);
+    }
     for operation in options.operations() {
         for connections in options.connections_for(operation) {
             let measured = options.compare(&mut targets, operation, connections)?;
@@ -162,15 +168,11 @@ impl Options {
     }
 
     fn load(&self, targets: &mut [Target], report: &mut Report) -> Result<()> {
-        let slices = self.rounds(targets);
         let mut all: Vec<(Taken, Taken)> = Vec::new();
-        all.resize_with(targets.len(), Default::default);
-        for slice in 0..slices {
-            let count = self.documents * (slice + 1) / slices - self.documents * slice / slices;
-            for (target, (loaded, settled)) in targets.iter_mut().zip(&mut all) {
-                loaded.merge(self.load_slice(target, count)?);
-                settled.merge(target.settle(self.quiet())?);
-            }
+        // One after the other, not in turns: a server that is left alone tidies up.
+        for target in targets.iter_mut() {
+            let loaded = self.load_one(target)?;
+            all.push((loaded, target.settle(self.quiet())?));
         }
         let names = targets.iter().map(|target| target.server.name.clone());
         let mut measured = [Vec::new(), Vec::new()];
@@ -188,7 +190,8 @@ impl Options {
         Ok(())
     }
 
-    fn load_slice(&self, target: &mut Target, count: u64) -> Result<Taken> {
+    fn load_one(&self, target: &mut Target) -> Result<Taken> {
+        let count = self.documents;
         let mut progress = Progress::new(&format!("load {}", target.server.name), count);
         let phase = Phase {
             operation: Operation::Create,
@@ -201,6 +204,21 @@ impl Options {
         let taken = target.measure(phase)?;
         progress.end();
         Ok(taken)
+    }
+
+    /// What servers do when they are left alone after the load, by document.
+    fn tidy(&self, targets: &[Target]) -> Result<Measured> {
+        let before = targets.iter().map(Target::usage).collect::<Result<Vec<_>>>()?;
+        let mut figures = Vec::new();
+        // While one is waited for, the others may be at it.
+        for (target, before) in targets.iter().zip(before) {
+            let taken = target.settle(Duration::from_millis(self.tidy_ms))?;
+            let usage = target.usage()?.zip(before).map(|(now, before)| now.since(&before));
+            let taken = Taken { operations: self.documents, usage, ..taken };
+            figures.push((target.server.name.clone(), Ok(taken.figures())));
+        }
+        let (operation, connections) = ("left alone".to_owned(), 0);
+        Ok(Measured { operation, connections, targets: figures })
     }
 
     fn phase(&self, operation: Operation, connections: usize) -> Phase<'static> {

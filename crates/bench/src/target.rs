@@ -147,6 +147,11 @@ impl Target {
         Ok(taken)
     }
 
+    /// What its process has taken so far, if that can be read.
+    pub(crate) fn usage(&self) -> Result<Option<Usage>> {
+        self.server.process().map(Usage::read).transpose()
+    }
+
     pub(crate) fn end(&mut self) -> Result<()> {
         if self.server.is_ours() {
             return self.server.stop();

@@ -38,6 +38,7 @@ use std::fs::File;
 use std::panic::AssertUnwindSafe;
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
 
 use runtime::{Runtime, TaskHandle};
 
@@ -85,6 +86,10 @@ pub struct LocalConfig {
     /// files, and less around the ends of a range that is discarded.
     pub table_bytes: u64,
 
+    /// How long hardly anything is written before small tables are merged that no compaction
+    /// is due for, ten seconds by default. Queries read fewer tables then.
+    pub quiet: Duration,
+
     /// Bytes that the store may take on its disk, for tests of a full disk. The disk itself
     /// is the limit by default.
     pub disk_bytes_max: Option<u64>,
@@ -109,6 +114,7 @@ impl Default for LocalConfig {
             cache_bytes: 32 << 20,
             memtable_bytes: 56 << 20,
             table_bytes: 64 << 20,
+            quiet: Duration::from_secs(10),
             disk_bytes_max: None,
             reserve_bytes: 0,
             contents: ContentsVersion::default(),
@@ -160,7 +166,7 @@ pub fn open(
     history.settle()?;
     let watermark = WatermarkFile::open(path, config.durability)?;
     let disk = DiskSpace::new(path, config.disk_bytes_max, config.reserve_bytes);
-    let upkeep = Arc::new(Upkeep::new(disk, Segments::new(path, &history.segments())));
+    let upkeep = Arc::new(Upkeep::new(disk, Segments::new(path, &history.segments()), config.quiet));
     let folder = path.join(Layout::Ours.tree());
     guarded(path, || {
         let tree = Arc::new(Tree::open(path, &folder, &config, Some(&upkeep))?);

@@ -29,7 +29,8 @@ use crate::{KeyRange, StorageError};
 /// Runs of small tables from which on a compaction is due. Each of them is one more place
 /// where a reader looks; but whatever is there when they are merged into the next level is
 /// rewritten with it, so that the more of them are merged at once, the less is written.
-const SMALL_RUNS_DUE: u8 = 8;
+/// Fewer are merged when the load is over (`upkeep.rs`).
+const SMALL_RUNS_DUE: u8 = 12;
 
 /// The same while disk space is short: old versions and deletions are dropped sooner, and a
 /// compaction takes less space.
@@ -122,10 +123,11 @@ impl Tree {
         self.filters.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Runs the compaction that is most due, given free disk space.
-    pub(super) fn merge(&self, free: u64) -> Result<(), StorageError> {
+    /// Runs the compaction that is most due, where runs of small tables are due from this
+    /// many on.
+    pub(super) fn merge(&self, small_runs: u8) -> Result<(), StorageError> {
         let strategy = Leveled::default()
-            .with_l0_threshold(small_runs_due(free))
+            .with_l0_threshold(small_runs)
             .with_table_target_size(self.table_bytes);
         self.write(|tree| tree.compact(Arc::new(strategy), NOTHING_OLDER))
     }

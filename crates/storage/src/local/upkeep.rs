@@ -2,7 +2,9 @@
 //!
 //! Both run on threads of ours, so that we decide when: a compaction only while there is
 //! space for it, and broken off before there is none, or when the store is closed; a flush
-//! as soon as a memtable is sealed. An error of either concerns nothing else. A full disk is
+//! as soon as a memtable is sealed. When nothing has been written for a while, the runs that
+//! are left of the last load are merged, although no compaction is due: readers look into
+//! each of them. An error of either concerns nothing else. A full disk is
 //! no failure: what could not be finished is removed, and tried again when there is space.
 //!
 //! Keys of a discarded range are dropped by every compaction, so that a large range needs
@@ -33,6 +35,13 @@ const REAP_WAIT: Duration = Duration::from_millis(20);
 /// How long to wait for progress before looking again: other programs free space, too.
 const PROGRESS_WAIT: Duration = Duration::from_millis(10);
 
+/// Bytes written in a while up to which it was a quiet one. At this rate a memtable lasts
+/// many minutes, so what is merged meanwhile is not merged again soon.
+const QUIET_BYTES_MAX: u64 = 1 << 20;
+
+/// Runs of small tables that are merged in a quiet while. Readers look into each.
+const QUIET_RUNS: u8 = 2;
+
 /// State shared by everything that maintains the files.
 #[derive(Debug)]
 pub(super) struct Upkeep {
@@ -47,6 +56,8 @@ pub(super) struct Upkeep {
     /// Held while memtables are flushed.
     flushing: Mutex<()>,
     given_up: RwLock<Vec<(Bytes, Bytes)>>,
+    /// How long hardly anything is written before the merging thread tidies up.
+    quiet: Duration,
     work: Mutex<Work>,
     wake: Condvar,
     progress: Condvar,
@@ -63,6 +74,16 @@ struct Work {
     /// Why nothing can be done any more.
     failure: Option<String>,
     ended: bool,
+}
+
+/// Why a thread stops waiting.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Wake {
+    Due,
+    /// Hardly anything was written for a while.
+    Quiet,
+    /// The store is being closed.
+    Ended,
 }
 
 /// What a thread has to do.
@@ -88,10 +109,11 @@ impl Drop for Alone<'_> {
 }
 
 impl Upkeep {
-    pub(super) fn new(disk: DiskSpace, segments: Segments) -> Upkeep {
+    pub(super) fn new(disk: DiskSpace, segments: Segments, quiet: Duration) -> Upkeep {
         Upkeep {
             disk,
             segments,
+            quiet,
             alone: Mutex::default(),
             taken: AtomicBool::new(false),
             merging: AtomicBool::new(false),
@@ -171,23 +193,36 @@ impl Upkeep {
 
     /// The body of the merging thread.
     pub(super) fn run_merger(&self, tree: &Tree, published: &Published) {
-        while self.await_work(published, |work| &mut work.merge) {
-            while self.step(tree, published) {}
+        let quiet = || {
+            let tables = published.tables().ok()?;
+            (tables.small_runs >= usize::from(QUIET_RUNS)).then_some(self.quiet)
+        };
+        loop {
+            match self.await_work(published, quiet, |work| &mut work.merge) {
+                Wake::Due => while self.step(tree, published, None) {},
+                Wake::Quiet => drop(self.step(tree, published, Some(QUIET_RUNS))),
+                Wake::Ended => return,
+            }
         }
     }
 
     /// The body of the flushing thread.
     pub(super) fn run_flusher(&self, tree: &Tree, published: &Published) {
-        while self.await_work(published, |work| &mut work.flush) {
+        while self.await_work(published, || None, |work| &mut work.flush) != Wake::Ended {
             if let Err(error) = self.flush(tree, published) {
                 self.note_failure("memtables could not be flushed", &error);
             }
         }
     }
 
-    /// Waits until there is something to do, and meanwhile frees what is no longer read.
-    /// Returns false when the store is being closed.
-    fn await_work(&self, published: &Published, duty: impl Fn(&mut Work) -> &mut Duty) -> bool {
+    /// Waits until there is something to do, or until a while was quiet if one is asked for,
+    /// and meanwhile frees what is no longer read.
+    fn await_work(
+        &self,
+        published: &Published,
+        quiet: impl Fn() -> Option<Duration>,
+        duty: impl Fn(&mut Work) -> &mut Duty,
+    ) -> Wake {
         duty(&mut self.work()).under_way = false;
         self.progress.notify_all();
         loop {
@@ -196,13 +231,21 @@ impl Upkeep {
             if duty(&mut work).due || work.ended {
                 let ended = work.ended;
                 *duty(&mut work) = Duty { due: false, under_way: !ended, full: false };
-                return !ended;
+                return if ended { Wake::Ended } else { Wake::Due };
             }
             if std::mem::take(&mut work.reaping) {
                 continue;
             }
             if is_left {
                 drop(self.wake.wait_timeout(work, REAP_WAIT));
+            } else if let Some(quiet) = quiet() {
+                let before = published.memtable_bytes();
+                let woken = self.wake.wait_timeout(work, quiet);
+                let is_over = woken.is_ok_and(|(_, waited)| waited.timed_out());
+                let written = published.memtable_bytes().abs_diff(before);
+                if is_over && written <= QUIET_BYTES_MAX {
+                    return Wake::Quiet;
+                }
             } else {
                 drop(self.wake.wait(work));
             }
@@ -235,21 +278,25 @@ impl Upkeep {
         published.renew(tree, &memtables);
         self.work().sealed.retain(|segment| !segments.contains(segment));
         self.progress.notify_all();
+        // The merging thread looks whether there is something to tidy up.
+        self.wake.notify_all();
         if published.tables()?.small_runs >= usize::from(small_runs_due(self.disk.free())) {
             self.want_merge();
         }
         self.segments.release(segments)
     }
 
-    /// Runs one compaction. Returns whether there may be another.
-    fn step(&self, tree: &Tree, published: &Published) -> bool {
+    /// Runs one compaction: the one that is most due, or one of this many small runs. Returns
+    /// whether there may be another.
+    fn step(&self, tree: &Tree, published: &Published, small_runs: Option<u8>) -> bool {
         let _alone = self.alone.lock().unwrap_or_else(PoisonError::into_inner);
         let Ok(before) = published.tables() else { return false };
         let free = self.disk.free();
         if self.is_ended() || free < merge_needs(before.bytes) {
             return false;
         }
-        let merged = self.while_merging(|| tree.merge(free));
+        let small_runs = small_runs.unwrap_or_else(|| small_runs_due(free));
+        let merged = self.while_merging(|| tree.merge(small_runs));
         published.renew(tree, &[]);
         self.progress.notify_all();
         match merged {
