@@ -166,7 +166,8 @@ pub fn open(
     history.settle()?;
     let watermark = WatermarkFile::open(path, config.durability)?;
     let disk = DiskSpace::new(path, config.disk_bytes_max, config.reserve_bytes);
-    let upkeep = Arc::new(Upkeep::new(disk, Segments::new(path, &history.segments()), config.quiet));
+    let upkeep =
+        Arc::new(Upkeep::new(disk, Segments::new(path, &history.segments()), config.quiet));
     let folder = path.join(Layout::Ours.tree());
     guarded(path, || {
         let tree = Arc::new(Tree::open(path, &folder, &config, Some(&upkeep))?);
