@@ -59,7 +59,8 @@ impl ContainerVerb for ExecuteProcedure {
     type Reply = ProcedureResult;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::writing(Reach::of(self.key.as_ref()))
+        let procedure = Some(self.name.as_str());
+        ItemFacts { procedure, ..ItemFacts::writing(Reach::of(self.key.as_ref())) }
     }
 
     async fn perform(
