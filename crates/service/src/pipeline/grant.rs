@@ -119,7 +119,7 @@ impl Service {
             GrantScope::Container => grant.key.is_none(),
             GrantScope::Item(_) | GrantScope::ItemRid(_) => false,
             GrantScope::Script(_) if inside => false,
-            // Whoever may run a procedure and choose its text may do anything.
+            // A holder who runs a procedure and chooses its text could do anything.
             GrantScope::Script(_) if writes && script_of(link) == Some(Kind::StoredProcedure) => {
                 false
             }
