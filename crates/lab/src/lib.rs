@@ -1,5 +1,6 @@
 //! The laboratory, where the whole database is tested: a language oracle over all documents
-//! and a merging client, writers that are killed, and the bodies of the fuzzer.
+//! and a merging client, writers that are killed, histories of transactions with their
+//! checker, and the bodies of the fuzzer.
 //!
 //! Separate from `testkit`, because it depends on `service`: tests of the crates below
 //! would otherwise build everything above them.
@@ -8,6 +9,7 @@
 
 pub mod crash;
 pub mod fuzz;
+pub mod histories;
 pub mod queries;
 mod system;
 

@@ -13,6 +13,7 @@ use tokio::net::TcpStream;
 use crate::backup::BackupStatus;
 use crate::partitions::HalveBy;
 use crate::request::OperatorKey;
+use crate::scripts::{ScriptKind, ScriptUpload};
 
 /// All but what may stand in the query of a URL.
 const RESERVED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'/').remove(b'-').remove(b'_').remove(b'.');
@@ -49,6 +50,9 @@ pub enum OperatorClientError {
     /// The server says why.
     #[error("{0}")]
     Refused(String),
+    /// A script is no JavaScript. Lines and columns count from 1.
+    #[error("{line}:{column}: {message}")]
+    Script { line: u64, column: u64, message: String },
 }
 
 impl OperatorClient {
@@ -94,6 +98,63 @@ impl OperatorClient {
         self.status(self.ask(Method::GET, "/_orrery/backup", None).await?)
     }
 
+    /// The scripts of a container, without their texts.
+    pub async fn scripts(&self, container: &str) -> Result<Value, OperatorClientError> {
+        let container = utf8_percent_encode(container, RESERVED);
+        self.ask(Method::GET, &format!("/_orrery/scripts?container={container}"), None).await
+    }
+
+    /// One of them with its text.
+    pub async fn script(
+        &self,
+        container: &str,
+        kind: ScriptKind,
+        name: &str,
+    ) -> Result<Value, OperatorClientError> {
+        let encoded = |text| utf8_percent_encode(text, RESERVED).to_string();
+        let kind = json!(kind);
+        let path = format!(
+            "/_orrery/script?container={}&kind={}&name={}",
+            encoded(container),
+            kind.as_str().unwrap_or_default(),
+            encoded(name)
+        );
+        self.ask(Method::GET, &path, None).await
+    }
+
+    /// Has a script checked and stored.
+    pub async fn store_script(
+        &self,
+        container: &str,
+        script: &ScriptUpload,
+    ) -> Result<Value, OperatorClientError> {
+        let body = json!({ "container": container, "script": script });
+        self.ask(Method::POST, "/_orrery/scripts", Some(body)).await
+    }
+
+    pub async fn delete_script(
+        &self,
+        container: &str,
+        kind: ScriptKind,
+        name: &str,
+    ) -> Result<Value, OperatorClientError> {
+        let body = json!({ "container": container, "kind": kind, "name": name });
+        self.ask(Method::POST, "/_orrery/scripts/delete", Some(body)).await
+    }
+
+    /// Runs a stored procedure. `key` is a list of values.
+    pub async fn run_procedure(
+        &self,
+        container: &str,
+        name: &str,
+        key: Option<&Value>,
+        arguments: &[Value],
+    ) -> Result<Value, OperatorClientError> {
+        let body =
+            json!({ "container": container, "name": name, "key": key, "arguments": arguments });
+        self.ask(Method::POST, "/_orrery/scripts/run", Some(body)).await
+    }
+
     fn status(&self, answer: Value) -> Result<BackupStatus, OperatorClientError> {
         serde_json::from_value(answer).map_err(|_| self.foreign())
     }
@@ -127,8 +188,11 @@ impl OperatorClient {
         if status.is_success() {
             return Ok(body);
         }
-        let message = body["message"].as_str().unwrap_or("the server refused");
-        Err(OperatorClientError::Refused(message.to_owned()))
+        let message = body["message"].as_str().unwrap_or("the server refused").to_owned();
+        Err(match (body["line"].as_u64(), body["column"].as_u64()) {
+            (Some(line), Some(column)) => OperatorClientError::Script { line, column, message },
+            _ => OperatorClientError::Refused(message),
+        })
     }
 
     fn foreign(&self) -> OperatorClientError {

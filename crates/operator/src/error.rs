@@ -4,7 +4,8 @@ use http::StatusCode;
 use service::{Remedy, ServiceError};
 
 use crate::backup::BackupRefused;
-use crate::reply::{OperatorReply, problem};
+use crate::reply::{OperatorReply, json, problem};
+use crate::scripts;
 
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum OperatorError {
@@ -24,6 +25,11 @@ impl OperatorError {
 
     pub(crate) fn reply(&self) -> OperatorReply {
         let (status, code) = self.status();
+        if let OperatorError::Service(ServiceError::Script { fault, .. }) = self {
+            let mut body = scripts::failed(fault);
+            body["code"] = code.into();
+            return json(status, &body);
+        }
         problem(status, code, &self.to_string())
     }
 

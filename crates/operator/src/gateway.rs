@@ -8,13 +8,13 @@ use serde_json::{Value, json};
 use service::{Operator, Principal, Service};
 use storage::StorageError;
 
-use crate::metrics::{self, RequestDurations};
+use crate::metrics::{self, Readings, RequestDurations};
 use crate::process::Process;
 use crate::reply::{
     self, OperatorReply, not_allowed, not_found, starting, unauthorised, with_type,
 };
 use crate::request::{OperatorKey, OperatorRequest, OtherMethods};
-use crate::{backup, partitions, throughput};
+use crate::{backup, partitions, scripts, throughput};
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -103,6 +103,15 @@ impl OperatorGateway {
             (Asked::Redistribute, Some(service)) => {
                 throughput::redistribute(operator(service), &body).await
             }
+            (Asked::ListScripts(query), Some(service)) => {
+                scripts::list(operator(service), &query).await
+            }
+            (Asked::ReadScript(query), Some(service)) => {
+                scripts::show(operator(service), &query).await
+            }
+            (Asked::StoreScript, Some(service)) => scripts::store(operator(service), &body).await,
+            (Asked::DeleteScript, Some(service)) => scripts::delete(operator(service), &body).await,
+            (Asked::RunProcedure, Some(service)) => scripts::run(operator(service), &body).await,
             (Asked::BeginBackup, Some(_)) => {
                 backup::begin(&*self.process, &body).map(|status| json!(status))
             }
@@ -156,7 +165,9 @@ impl OperatorGateway {
             tracing::warn!(%error, "what the containers hold cannot be read for metrics");
             Vec::new()
         });
-        let text = metrics::encode(&self.durations, containers, self.process.figures());
+        let scripts = operator(service).counted_scripts().unwrap_or_default();
+        let read = Readings { containers, scripts, process: self.process.figures() };
+        let text = metrics::encode(&self.durations, read);
         with_type(StatusCode::OK, Bytes::from(text), metrics::FORMAT)
     }
 }

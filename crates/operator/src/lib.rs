@@ -18,6 +18,7 @@ mod partitions;
 mod process;
 mod reply;
 mod request;
+mod scripts;
 mod throughput;
 
 pub use backup::{BackupRefused, BackupStatus};
@@ -30,3 +31,4 @@ pub use process::{
 };
 pub use reply::{OperatorReply, json, problem};
 pub use request::{OperatorKey, OperatorRequest};
+pub use scripts::{ScriptKind, ScriptUpload};

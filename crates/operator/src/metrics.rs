@@ -17,9 +17,10 @@ use prometheus_client::metrics::gauge::ConstGauge;
 use prometheus_client::metrics::histogram::Histogram;
 use prometheus_client::registry::{Registry, Unit};
 use runtime::MemoryUsage;
-use service::{ContainerUsage, PartitionInfo, Usage};
+use service::{ContainerUsage, CountedScript, PartitionInfo, ScriptTotals, Usage};
 
 use crate::process::{ProcessFigures, TaskFigures};
+use crate::scripts;
 
 pub(crate) const FORMAT: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
@@ -66,19 +67,16 @@ impl RequestDurations {
 
 /// What is read on scrape.
 #[derive(Debug)]
-struct Readings {
-    containers: Vec<ContainerUsage>,
-    process: ProcessFigures,
+pub(crate) struct Readings {
+    pub(crate) containers: Vec<ContainerUsage>,
+    pub(crate) scripts: Vec<CountedScript>,
+    pub(crate) process: ProcessFigures,
 }
 
 /// All metrics as one text.
-pub(crate) fn encode(
-    durations: &RequestDurations,
-    containers: Vec<ContainerUsage>,
-    process: ProcessFigures,
-) -> String {
+pub(crate) fn encode(durations: &RequestDurations, readings: Readings) -> String {
     let mut read = Registry::default();
-    read.register_collector(Box::new(Readings { containers, process }));
+    read.register_collector(Box::new(readings));
     let mut text = String::new();
     let written = encode_registry(&mut text, &durations.registry)
         .and_then(|()| encode_registry(&mut text, &read))
@@ -192,6 +190,33 @@ const OF_MEMORY: &[Metric<MemoryUsage>] = &[
     },
 ];
 
+const OF_SCRIPTS: &[Metric<ScriptTotals>] = &[
+    Metric {
+        name: "orrery_script_runs",
+        kind: MetricType::Counter,
+        help: "Runs of a script, and calls of a function.",
+        read: |totals| Some(Figure::Count(totals.runs)),
+    },
+    Metric {
+        name: "orrery_script_failures",
+        kind: MetricType::Counter,
+        help: "Runs of a script that ended with an error.",
+        read: |totals| Some(Figure::Count(totals.failures)),
+    },
+    Metric {
+        name: "orrery_script_request_units",
+        kind: MetricType::Counter,
+        help: "Request units that the runs and their operations cost, committed or not.",
+        read: |totals| Some(Figure::Sum(totals.charge.request_units())),
+    },
+    Metric {
+        name: "orrery_script_seconds",
+        kind: MetricType::Counter,
+        help: "How long a script ran, without waiting for its turn or its commit.",
+        read: |totals| Some(Figure::Sum(totals.time.as_secs_f64())),
+    },
+];
+
 const OF_TASKS: &[Metric<TaskFigures>] = &[
     Metric {
         name: "orrery_background_rounds",
@@ -264,6 +289,12 @@ impl Collector for Readings {
             ([("container", *container), ("range", range.as_str())], *partition)
         });
         encode_table(&mut encoder, OF_PARTITIONS, partitions)?;
+        let scripts = self.scripts.iter().map(|script| {
+            let container = script.container.as_deref().unwrap_or_default();
+            let (kind, name) = (scripts::word(script.kind), script.name.as_str());
+            ([("container", container), ("kind", kind), ("script", name)], &script.totals)
+        });
+        encode_table(&mut encoder, OF_SCRIPTS, scripts)?;
         let parts = &self.process.memory.parts;
         let parts = parts.iter().map(|(purpose, usage)| ([("purpose", *purpose)], usage));
         encode_table(&mut encoder, OF_MEMORY, parts)?;

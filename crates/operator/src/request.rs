@@ -28,6 +28,13 @@ pub enum OperatorRequest {
     /// The state of the running backup, or the result of the last one.
     ReadBackup,
     BeginBackup,
+    /// The scripts of a container, without their texts.
+    ListScripts(String),
+    /// One script with its text.
+    ReadScript(String),
+    StoreScript,
+    DeleteScript,
+    RunProcedure,
 }
 
 /// A path that exists but takes other methods.
@@ -42,8 +49,9 @@ impl OperatorRequest {
         query: Option<&str>,
     ) -> Result<Option<OperatorRequest>, OtherMethods> {
         use OperatorRequest::{
-            BeginBackup, ListPartitions, Merge, ReadBackup, ReadCounters, ReadMetrics,
-            ReadThroughput, ReadVersion, Redistribute, Split,
+            BeginBackup, DeleteScript, ListPartitions, ListScripts, Merge, ReadBackup,
+            ReadCounters, ReadMetrics, ReadScript, ReadThroughput, ReadVersion, Redistribute,
+            RunProcedure, Split, StoreScript,
         };
         let query = || query.unwrap_or_default().to_owned();
         let (read, change) = match path {
@@ -55,6 +63,10 @@ impl OperatorRequest {
             "/merge" => (None, Some(Merge)),
             "/throughput" => (Some(ReadThroughput(query())), Some(Redistribute)),
             "/backup" => (Some(ReadBackup), Some(BeginBackup)),
+            "/scripts" => (Some(ListScripts(query())), Some(StoreScript)),
+            "/script" => (Some(ReadScript(query())), None),
+            "/scripts/delete" => (None, Some(DeleteScript)),
+            "/scripts/run" => (None, Some(RunProcedure)),
             _ => return Ok(None),
         };
         let allowed = match (&read, &change) {
@@ -77,13 +89,18 @@ impl OperatorRequest {
             OperatorRequest::Split
             | OperatorRequest::Merge
             | OperatorRequest::Redistribute
-            | OperatorRequest::BeginBackup => true,
+            | OperatorRequest::BeginBackup
+            | OperatorRequest::StoreScript
+            | OperatorRequest::DeleteScript
+            | OperatorRequest::RunProcedure => true,
             OperatorRequest::ReadVersion
             | OperatorRequest::ReadCounters
             | OperatorRequest::ReadMetrics
             | OperatorRequest::ListPartitions(_)
             | OperatorRequest::ReadThroughput(_)
-            | OperatorRequest::ReadBackup => false,
+            | OperatorRequest::ReadBackup
+            | OperatorRequest::ListScripts(_)
+            | OperatorRequest::ReadScript(_) => false,
         }
     }
 }

@@ -1,6 +1,7 @@
 //! Transcripts of the protocol: one request and its answer at a time.
 //!
-//! `METHOD /path [body] [key=none|wrong]` asks as the holder of the account key; `open`
+//! `METHOD /path [body] [key=none|wrong] [only=TEXT]` asks as the holder of the account key,
+//! and shows the lines of the answer that contain the text; `open`
 //! opens the data, which is closed at first; `create NAME [ru=N]` makes a container in the
 //! database `d`; `took VERB STATUS MILLIS` records a request of another protocol. JSON is
 //! shown one member per line; what depends on clocks and on the format of stored data is
@@ -123,6 +124,7 @@ impl World {
             Some("none") => request,
             Some(other) => request.header(AUTHORIZATION, format!("Bearer {other}")),
         };
+        let only = args.take_key("only").map(str::to_owned);
         args.reject_next()?;
         let reply = match self.gateway.route(&request.body(())?) {
             Routed::NotOurs => return Ok("another protocol's\n".to_owned()),
@@ -137,7 +139,9 @@ impl World {
                 writeln!(shown, "{name}: {}", value.to_str()?)?;
             }
         }
-        shown.push_str(&text(reply.body())?);
+        let body = text(reply.body())?;
+        let is_wanted = |line: &&str| only.as_ref().is_none_or(|only| line.contains(only));
+        body.lines().filter(is_wanted).for_each(|line| shown.extend([line, "\n"]));
         Ok(shown)
     }
 }

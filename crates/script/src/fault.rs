@@ -45,6 +45,26 @@ pub enum Fault {
     Unsettled,
 }
 
+impl Fault {
+    /// Where in the script it happened, if that is known.
+    #[must_use]
+    pub fn position(&self) -> Option<LineColumn> {
+        match self {
+            Fault::Syntax { position, .. } => *position,
+            Fault::Thrown(thrown) | Fault::Aborted(thrown) => thrown.position(),
+            Fault::NotAFunction
+            | Fault::SourceTooLarge { .. }
+            | Fault::Arguments { .. }
+            | Fault::OutOfTime
+            | Fault::OutOfSteps
+            | Fault::OutOfMemory
+            | Fault::StackOverflow
+            | Fault::ResultTooLarge { .. }
+            | Fault::Unsettled => None,
+        }
+    }
+}
+
 /// A value that a script threw and did not catch.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Thrown {
@@ -80,16 +100,21 @@ impl Thrown {
     pub fn position(&self) -> Option<LineColumn> {
         self.frames.first().map(|frame| frame.position)
     }
+
+    /// Name and message.
+    #[must_use]
+    pub fn text(&self) -> String {
+        match (self.name.as_str(), self.message.as_str()) {
+            ("", message) => message.to_owned(),
+            (name, "") => name.to_owned(),
+            (name, message) => format!("{name}: {message}"),
+        }
+    }
 }
 
 impl fmt::Display for Thrown {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match (self.name.as_str(), self.message.as_str()) {
-            ("", message) => write!(f, "{message}")?,
-            (name, "") => write!(f, "{name}")?,
-            (name, message) => write!(f, "{name}: {message}")?,
-        }
-        write!(f, "{}", At(self.position()))
+        write!(f, "{}{}", self.text(), At(self.position()))
     }
 }
 

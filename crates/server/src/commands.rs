@@ -9,6 +9,7 @@ mod compact;
 mod partitions;
 mod remote;
 mod restore;
+mod script;
 mod upgrade;
 
 use std::process::ExitCode;
@@ -42,6 +43,8 @@ pub(crate) enum Command {
     Bench(bench::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
     Partitions(partitions::Arguments),
+    /// List, show, upload, delete and run the scripts of a container on a running server.
+    Script(script::Arguments),
 }
 
 impl Command {
@@ -55,6 +58,7 @@ impl Command {
             Command::Upgrade(arguments) => upgrade::run(arguments),
             Command::Bench(arguments) => bench::run(arguments),
             Command::Partitions(arguments) => partitions::run(arguments),
+            Command::Script(arguments) => script::run(arguments),
         }
     }
 }

@@ -5,6 +5,8 @@
 //! how they are judged is the same as below the wire (`lab::crash`).
 #![allow(clippy::unwrap_used, reason = "helpers of tests fail the test")]
 
+#[path = "serve/buffered.rs"]
+mod buffered;
 #[allow(dead_code, reason = "the tests of `serve` use more of it")]
 #[path = "serve/client.rs"]
 mod client;
@@ -12,8 +14,7 @@ mod client;
 #[path = "serve/program.rs"]
 mod program;
 
-use std::io::{BufReader, Read, Write};
-use std::net::{SocketAddr, TcpStream};
+use std::net::SocketAddr;
 use std::path::Path;
 use std::sync::mpsc::{SyncSender, sync_channel};
 
@@ -24,7 +25,8 @@ use lab::crash::{
 use runtime::{Random, Runtime, SeededRandom};
 use wire_cosmos::EMULATOR_KEY;
 
-use client::{Reply, Signed, connect, create_database, try_send};
+use buffered::Connection;
+use client::{Reply, Signed, create_database, try_send};
 use program::{Program, command, run, text};
 
 /// Enough for every test run; `cargo xtask soak` asks for more.
@@ -35,40 +37,6 @@ const WRITERS: usize = 16;
 
 /// Lines after which the server is killed at the latest.
 const LINES_MAX: u64 = 1_500;
-
-/// A connection that is not read byte by byte.
-struct Connection(BufReader<TcpStream>);
-
-impl Connection {
-    fn open(address: SocketAddr) -> Connection {
-        let stream = connect(address);
-        stream.set_nodelay(true).unwrap();
-        Connection(BufReader::new(stream))
-    }
-
-    fn send(&mut self, request: &Request) -> std::io::Result<Reply> {
-        let Request { method, path, link, headers, body } = request;
-        let signed = Signed { method, path, kind: "docs", link };
-        let headers = format!("{}{headers}", signed.headers(EMULATOR_KEY));
-        try_send(self, method, path, &headers, body)
-    }
-}
-
-impl Read for Connection {
-    fn read(&mut self, buffer: &mut [u8]) -> std::io::Result<usize> {
-        self.0.read(buffer)
-    }
-}
-
-impl Write for Connection {
-    fn write(&mut self, bytes: &[u8]) -> std::io::Result<usize> {
-        self.0.get_mut().write(bytes)
-    }
-
-    fn flush(&mut self) -> std::io::Result<()> {
-        self.0.get_mut().flush()
-    }
-}
 
 /// A request for items or one item.
 struct Request {
@@ -85,6 +53,13 @@ fn container_link(container: usize) -> String {
 }
 
 impl Request {
+    fn send(&self, connection: &mut Connection) -> std::io::Result<Reply> {
+        let Request { method, path, link, headers, body } = self;
+        let signed = Signed { method, path, kind: "docs", link };
+        let headers = format!("{}{headers}", signed.headers(EMULATOR_KEY));
+        try_send(connection, method, path, &headers, body)
+    }
+
     fn on_items(partition: &LogicalPartition, headers: &str, body: String) -> Request {
         let link = container_link(partition.container);
         let headers = format!("{}{headers}", key_header(&partition.key));
@@ -209,7 +184,7 @@ fn create_all(address: SocketAddr) {
         assert_eq!(reply.status, 201, "{}", reply.body);
         let partition = LogicalPartition { container, key: HOT_KEY.to_owned() };
         let hot = Request::on_items(&partition, "", crash::item_body(HOT_KEY, HOT_ID, 0));
-        assert_eq!(connection.send(&hot).unwrap().status, 201);
+        assert_eq!(hot.send(&mut connection).unwrap().status, 201);
     }
 }
 
@@ -254,7 +229,7 @@ fn write(address: SocketAddr, writer: usize, mut work: Writer, said: &SyncSender
         let attempt = work.draw();
         let request = Request::of(&attempt);
         said.send(Line::Try { writer, attempt }).unwrap();
-        let Ok(reply) = connection.send(&request) else { return };
+        let Ok(reply) = request.send(&mut connection) else { return };
         said.send(match reply.status {
             200 | 201 | 204 => Line::Done { writer },
             404 | 409 | 429 => Line::Refused { writer },
@@ -269,8 +244,8 @@ fn verify(address: SocketAddr, ledger: &mut Ledger) -> Verdict {
     let mut connection = Connection::open(address);
     let (mut found, mut verdict) = (Found::new(), Verdict::default());
     for (partition, id) in ledger.items() {
-        let reply =
-            connection.send(&Request::on_item("GET", &partition, &id, String::new())).unwrap();
+        let read = Request::on_item("GET", &partition, &id, String::new());
+        let reply = read.send(&mut connection).unwrap();
         match reply.status {
             200 => {
                 let body = reply.body.as_bytes();
@@ -296,7 +271,7 @@ fn list(connection: &mut Connection, container: usize, found: &mut Found, verdic
         let path = format!("/{link}/docs");
         let request =
             Request { method: "GET", path, link: link.clone(), headers, body: String::new() };
-        let reply = connection.send(&request).unwrap();
+        let reply = request.send(connection).unwrap();
         assert_eq!(reply.status, 200, "{}", reply.body);
         for item in reply.json()["Documents"].as_array().unwrap() {
             crash::add_item(container, item.to_string().as_bytes(), found, verdict).unwrap();

@@ -41,7 +41,9 @@ pub use response::{
 };
 
 // Scripts.
+pub use operator::scripts::{ProcedureCall, ScriptDefinition, ScriptInfo, TriggerDefinition};
 pub use script::{Fault, ScriptLimits};
+pub use scripts::totals::{CountedScript, ScriptTotals};
 pub use scripts::triggers::{TriggeredAction, TriggeredResult};
 pub use scripts::{ExecuteProcedure, ProcedureResult};
 

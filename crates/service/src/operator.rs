@@ -4,6 +4,7 @@
 //! are accounted for. Only the holder of the account key is an operator.
 
 pub(crate) mod partitions;
+pub(crate) mod scripts;
 pub(crate) mod statistics;
 
 use std::future::Future;

@@ -9,6 +9,7 @@ pub(crate) mod functions;
 mod host;
 mod stamps;
 pub(crate) mod texts;
+pub(crate) mod totals;
 mod transaction;
 pub(crate) mod triggers;
 
@@ -59,7 +60,8 @@ impl ContainerVerb for ExecuteProcedure {
     type Reply = ProcedureResult;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::writing(Reach::of(self.key.as_ref()))
+        let procedure = Some(self.name.as_str());
+        ItemFacts { procedure, ..ItemFacts::writing(Reach::of(self.key.as_ref())) }
     }
 
     async fn perform(
@@ -126,7 +128,8 @@ impl Service {
         };
         let (runner, limits) = (Arc::clone(&self.scripts), self.script_limits());
         let (surroundings, late) = (self.surroundings(place.entry), script.clone());
-        let work = move |host: ScriptHost| {
+        let meter = self.script_meter(place.entry.rid, Kind::StoredProcedure);
+        let run = move |host: ScriptHost| {
             let compiled = match runner.get(&script.name, &script.text) {
                 Ok(compiled) => compiled,
                 Err(fault) => return Ran::failed(host, script.failed(fault, String::new())),
@@ -135,6 +138,8 @@ impl Service {
             let ended = script::run(&compiled, &task, &surroundings, limits, host);
             Ran::of(&script, ended)
         };
+        let name = late.name.clone();
+        let work = move |host: ScriptHost| meter.measure(&name, host, &run);
         let done = self.transact(place, Arc::new(work), meta).await;
         let done = done.map_err(|error| late_script(&late, error))?;
         let (body, log) = done.value;

@@ -24,6 +24,7 @@ use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::Resolved;
 use crate::request::Request;
 use crate::response::{Failure, Response};
+use crate::scripts::totals::AllTotals;
 use crate::throughput::provision::ThroughputRules;
 use crate::verb::Verb;
 
@@ -45,6 +46,7 @@ pub struct Service {
     directory: RwLock<Directory>,
     /// Parsed scripts of all containers.
     pub(crate) scripts: Arc<ScriptCache>,
+    pub(crate) script_totals: Arc<AllTotals>,
     /// What a script may use.
     script_limits: Mutex<ScriptLimits>,
     /// Serialises changes of the catalogue.
@@ -87,6 +89,7 @@ impl Service {
             redistributions: Mutex::default(),
             directory: RwLock::default(),
             scripts: Arc::default(),
+            script_totals: Arc::default(),
             script_limits: Mutex::default(),
             changes: tokio::sync::Mutex::new(counters),
         };

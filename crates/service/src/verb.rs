@@ -93,6 +93,8 @@ pub struct ItemFacts<'a> {
     pub(crate) reach: Reach<'a>,
     /// The one item that it is about, if it is about one by name.
     pub(crate) item: Option<NamedItem<'a>>,
+    /// The stored procedure that it runs, by name or resource id.
+    pub(crate) procedure: Option<&'a str>,
     /// Whether it is only meaningful to clients that know the physical partitions.
     pub(crate) names_partitions: bool,
     /// The operations that it consists of, if there are several.
@@ -152,7 +154,14 @@ impl<'a> Reach<'a> {
 
 impl<'a> ItemFacts<'a> {
     pub(crate) fn reading(reach: Reach<'a>) -> ItemFacts<'a> {
-        ItemFacts { writes: false, reach, item: None, names_partitions: false, operations: None }
+        ItemFacts {
+            writes: false,
+            reach,
+            item: None,
+            procedure: None,
+            names_partitions: false,
+            operations: None,
+        }
     }
 
     pub(crate) fn writing(reach: Reach<'a>) -> ItemFacts<'a> {

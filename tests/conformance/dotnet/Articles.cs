@@ -2,6 +2,7 @@ using Microsoft.Azure.Documents;
 using Microsoft.Azure.Documents.Client;
 using Microsoft.Azure.Documents.Linq;
 using Newtonsoft.Json;
+using Newtonsoft.Json.Linq;
 
 namespace Orrery.Conformance;
 
@@ -14,7 +15,7 @@ internal static class Articles
     internal static readonly Case[] Cases = Case.All(
         Sample1CreateDatabase, Sample2CreateCollection, Sample3CreateDocument, Sample4ReadDocument, Sample5ReplaceDocument,
         Sample6DeleteDocument, Sample7QueryByKey, Sample8QueryAcrossPartitions, QuotasAreTold, CollectionsWithoutAKey,
-        Sample9QueryInParallel);
+        Sample9QueryInParallel, Sample10ExecuteStoredProcedure);
 
     public class DeviceReading
     {
@@ -193,6 +194,30 @@ internal static class Articles
             .Where(m => m.MetricType == "Temperature" && m.MetricValue > 100)
             .OrderBy(m => m.MetricValue);
         Check.SameAll(Reading.Hot.Select(each => (double)each.metricValue).Order(), crossPartitionQuery.ToList().Select(each => each.MetricValue));
+    }
+
+    /// <summary>To the letter the article names a key that no device has: "XMS-001".</summary>
+    private static async Task Sample10ExecuteStoredProcedure(World world)
+    {
+        var client = Client(world);
+        var collection = UriFactory.CreateDocumentCollectionUri("db", "coll");
+        await client.CreateStoredProcedureAsync(
+            collection, new StoredProcedure { Id = Scripts.SetLatestState, Body = Scripts.Text(Scripts.SetLatestState) });
+        foreach (var id in new[] { "XMS-001-FE24C", "XMS-001-FE24B" })
+        {
+            await client.CreateDocumentAsync(collection, new { id, deviceId = "XMS-0001", metricType = "Pressure", isLatest = true });
+        }
+        var literally = await client.ExecuteStoredProcedureAsync<JObject>(
+            UriFactory.CreateStoredProcedureUri("db", "coll", "SetLatestStateAcrossReadings"),
+            new RequestOptions { PartitionKey = new PartitionKey("XMS-001") },
+            "XMS-001-FE24C");
+        Check.Same(0, literally.Response.Value<int>("outdated"));
+        var done = await client.ExecuteStoredProcedureAsync<JObject>(
+            UriFactory.CreateStoredProcedureUri("db", "coll", "SetLatestStateAcrossReadings"),
+            new RequestOptions { PartitionKey = new PartitionKey("XMS-0001") },
+            "XMS-001-FE24C");
+        Check.Same("XMS-001-FE24C", done.Response.Value<string>("latest"));
+        Check.Same(1, done.Response.Value<int>("outdated"));
         await client.DeleteDatabaseAsync(UriFactory.CreateDatabaseUri("db"));
     }
 }

@@ -19,6 +19,7 @@ import com.azure.cosmos.models.CosmosPatchItemRequestOptions;
 import com.azure.cosmos.models.CosmosPatchOperations;
 import com.azure.cosmos.models.CosmosQueryRequestOptions;
 import com.azure.cosmos.models.CosmosStoredProcedureProperties;
+import com.azure.cosmos.models.CosmosStoredProcedureRequestOptions;
 import com.azure.cosmos.models.CosmosUserProperties;
 import com.azure.cosmos.models.ExcludedPath;
 import com.azure.cosmos.models.IndexingMode;
@@ -35,12 +36,17 @@ import com.azure.cosmos.models.UniqueKeyPolicy;
 import com.fasterxml.jackson.databind.JsonNode;
 import com.fasterxml.jackson.databind.ObjectMapper;
 import com.fasterxml.jackson.databind.node.ObjectNode;
+import java.io.IOException;
+import java.io.UncheckedIOException;
+import java.nio.file.Files;
+import java.nio.file.Path;
 import java.time.Duration;
 import java.time.Instant;
 import java.util.ArrayList;
 import java.util.Arrays;
 import java.util.List;
 import java.util.Objects;
+import java.util.function.Function;
 
 /**
  * The official Java SDK, unmodified, against a running Orrery.
@@ -247,6 +253,37 @@ public final class Conformance {
         same(hotValues(), parallel.stream().map(row -> row.get("metricValue").asInt()).toList());
         CosmosQueryRequestOptions serial = new CosmosQueryRequestOptions().setMaxDegreeOfParallelism(0);
         same(ids(parallel), ids(query(query, serial, JsonNode.class)));
+    }
+
+    private void sample10ExecuteStoredProcedure() {
+        String name = "SetLatestStateAcrossReadings";
+        String ours = "XMS-001-FE24C";
+        String older = "XMS-001-FE24B";
+        CosmosScripts scripts = container.getScripts();
+        scripts.createStoredProcedure(new CosmosStoredProcedureProperties(name, script(name)));
+        for (String reading : List.of(ours, older)) {
+            container.createItem(item(reading, "deviceId", "XMS-0001").put("metricType", "Temperature").put("isLatest", true));
+        }
+        Function<String, String> execute = key -> scripts.getStoredProcedure(name)
+                .execute(List.of(ours), new CosmosStoredProcedureRequestOptions().setPartitionKey(key(key)))
+                .getResponseAsString();
+        // To the letter the article names a key that no device has.
+        same("{\"latest\":null,\"outdated\":0}", execute.apply("XMS-001"));
+        same("{\"latest\":\"" + ours + "\",\"outdated\":1}", execute.apply("XMS-0001"));
+        same(true, read(ours, "XMS-0001").get("isLatest").asBoolean());
+        same(false, read(older, "XMS-0001").get("isLatest").asBoolean());
+        for (String reading : List.of(ours, older)) {
+            container.deleteItem(reading, key("XMS-0001"), new CosmosItemRequestOptions());
+        }
+        scripts.getStoredProcedure(name).delete();
+    }
+
+    private static String script(String name) {
+        try {
+            return Files.readString(Path.of(System.getenv("ORRERY_SCRIPTS"), name + ".js"));
+        } catch (IOException failure) {
+            throw new UncheckedIOException(failure);
+        }
     }
 
     private static final String EVERY_ID = "SELECT VALUE c.id FROM c";
@@ -590,6 +627,7 @@ public final class Conformance {
                 new Case("sample7QueryByKey", this::sample7QueryByKey),
                 new Case("sample8QueryAcrossPartitions", this::sample8QueryAcrossPartitions),
                 new Case("sample9QueryInOrderInParallel", this::sample9QueryInOrderInParallel),
+                new Case("sample10ExecuteStoredProcedure", this::sample10ExecuteStoredProcedure),
                 new Case("a8_no_more_requests_at_once_than_the_degree", this::noMoreRequestsAtOnceThanTheDegreeOfParallelism),
                 new Case("a9_the_same_requests_whatever_is_buffered", this::theSameRequestsWhateverIsBuffered),
                 new Case("aggregatesGroupsAndPagesAcrossPartitions", this::aggregatesGroupsAndPagesAcrossPartitions),

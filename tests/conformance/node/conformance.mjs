@@ -9,6 +9,8 @@
 // file that the variable NODE_EXTRA_CA_CERTS names.
 
 import assert from "node:assert/strict";
+import { readFile } from "node:fs/promises";
+import { join } from "node:path";
 import { CosmosClient } from "@azure/cosmos";
 import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
@@ -145,6 +147,24 @@ cases.sample9QueryInOrderInParallel = async () => {
   assert.deepEqual(backwards.map((each) => each.metricValue), values.reverse());
   const { rows: top } = await query(text.replace("SELECT", "SELECT TOP 10"));
   assert.deepEqual(ids(top), ids(serial).slice(0, 10));
+};
+
+cases.sample10ExecuteStoredProcedure = async () => {
+  const [id, ours, older] = ["SetLatestStateAcrossReadings", "XMS-001-FE24C", "XMS-001-FE24B"];
+  const body = await readFile(join(process.env.ORRERY_SCRIPTS, `${id}.js`), "utf8");
+  await container.scripts.storedProcedures.create({ id, body });
+  for (const reading of [ours, older]) {
+    await container.items.create({ id: reading, deviceId: "XMS-0001", metricType: "Temperature", isLatest: true });
+  }
+  const execute = async (key) => (await container.scripts.storedProcedure(id).execute(key, [ours])).resource;
+  // To the letter the article names a key that no device has.
+  assert.deepEqual(await execute("XMS-001"), { latest: null, outdated: 0 });
+  assert.deepEqual(await execute("XMS-0001"), { latest: ours, outdated: 1 });
+  for (const [reading, isLatest] of [[ours, true], [older, false]]) {
+    assert.equal((await container.item(reading, "XMS-0001").read()).resource.isLatest, isLatest);
+    await container.item(reading, "XMS-0001").delete();
+  }
+  await container.scripts.storedProcedure(id).delete();
 };
 
 const everyId = "SELECT VALUE c.id FROM c";

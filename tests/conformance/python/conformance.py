@@ -177,6 +177,28 @@ def sample_9_query_in_order(world):
 
 
 @case
+def sample_10_execute_stored_procedure(world):
+    scripts, name = world.container.scripts, "SetLatestStateAcrossReadings"
+    with open(os.path.join(os.environ["ORRERY_SCRIPTS"], f"{name}.js"), encoding="utf-8") as file:
+        scripts.create_stored_procedure({"id": name, "body": file.read()})
+    ours, older = "XMS-001-FE24C", "XMS-001-FE24B"
+    for reading in [ours, older]:
+        world.container.create_item({"id": reading, "deviceId": "XMS-0001", "metricType": "Temperature", "isLatest": True})
+
+    def execute(key):
+        return scripts.execute_stored_procedure(name, partition_key=key, params=[ours])
+
+    # To the letter the article names a key that no device has.
+    assert execute("XMS-001") == {"latest": None, "outdated": 0}
+    assert execute("XMS-0001") == {"latest": ours, "outdated": 1}
+    latest = [world.container.read_item(reading, "XMS-0001")["isLatest"] for reading in [ours, older]]
+    assert latest == [True, False]
+    for reading in [ours, older]:
+        world.container.delete_item(reading, "XMS-0001")
+    scripts.delete_stored_procedure(name)
+
+
+@case
 def aggregates_groups_and_pages_across_partitions(world):
     container = world.database.get_container_client("readings")
 

@@ -59,6 +59,9 @@ pub struct Options {
     /// Mutated inputs for each fuzz body
     #[arg(long, default_value_t = 200_000)]
     mutations: u64,
+    /// Transactions of clients that meet, with kills, whose isolation is judged
+    #[arg(long, default_value_t = 120_000)]
+    transactions: u64,
     /// Only tests whose crate and name contain this: `lab::queries`
     #[arg(long)]
     only: Option<String>,
@@ -74,7 +77,7 @@ pub struct Options {
 const SEED: &str = "ORRERY_SEED";
 
 impl Options {
-    fn variables(&self) -> [(&'static str, u64); 14] {
+    fn variables(&self) -> [(&'static str, u64); 15] {
         [
             ("ORRERY_KILLS", self.kills),
             ("ORRERY_DAMAGES", self.damages),
@@ -90,6 +93,7 @@ impl Options {
             ("ORRERY_INTERLEAVINGS", self.interleavings),
             ("ORRERY_ROWS", self.rows),
             ("ORRERY_MUTATIONS", self.mutations),
+            ("ORRERY_TRANSACTIONS", self.transactions),
         ]
     }
 }

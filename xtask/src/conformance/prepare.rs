@@ -93,7 +93,12 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
         Sdk::Dotnet => dotnet::prepare(&source, &repo::shared_data(root), &target.join("dotnet")),
     };
     match prepared {
-        Ok(program) => Readiness::Ready(program),
+        Ok(mut program) => {
+            // Scripts that the programs of all SDKs store and run.
+            let scripts = root.join("tests/conformance/scripts");
+            program.variables.push(("ORRERY_SCRIPTS".into(), scripts.into()));
+            Readiness::Ready(program)
+        }
         Err(error) => Readiness::LeftOut(format!("the {} SDK: {error:#}", sdk.language())),
     }
 }

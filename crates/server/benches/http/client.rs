@@ -141,6 +141,36 @@ impl Client {
         self.send("POST", "users", "dbs/bench", headers, body).await
     }
 
+    /// Stores a script, or replaces the one of that name.
+    pub(crate) async fn store_script(&mut self, kind: &str, id: &str, text: &str) -> u16 {
+        let body = serde_json::json!({ "id": id, "body": text }).to_string();
+        let upsert = "x-ms-documentdb-is-upsert: True\r\n";
+        self.send("POST", kind, CONTAINER, upsert, &body).await
+    }
+
+    /// Runs a stored procedure with a JSON array of arguments.
+    pub(crate) async fn execute(&mut self, name: &str, key: &str, arguments: &str) -> u16 {
+        let link = format!("{CONTAINER}/sprocs/{name}");
+        let (headers, body) = (key_header(key), arguments.as_bytes());
+        self.exchange(("POST", &link), "sprocs", &link, &headers, body).await
+    }
+
+    /// Asks the documents of a key.
+    pub(crate) async fn query(&mut self, key: &str, text: &str) -> u16 {
+        let headers = format!("{}x-ms-documentdb-isquery: True\r\n", key_header(key));
+        let body = serde_json::json!({ "query": text }).to_string();
+        self.send("POST", "docs", CONTAINER, &headers, &body).await
+    }
+
+    /// The physical partition that gave the last answer.
+    pub(crate) fn range(&self) -> Option<String> {
+        let head = String::from_utf8_lossy(&self.answer);
+        let range = head
+            .lines()
+            .find_map(|line| line.strip_prefix("x-ms-documentdb-partitionkeyrangeid: "));
+        range.map(str::to_owned)
+    }
+
     /// How many resources the last answer had, if it said so.
     pub(crate) fn item_count(&self) -> Option<u64> {
         let head = String::from_utf8_lossy(&self.answer);

@@ -18,6 +18,7 @@ mod physical;
 #[path = "../serve/program.rs"]
 mod program;
 mod queries;
+mod scripts;
 mod statistics;
 mod throughput;
 mod world;

@@ -51,6 +51,14 @@ impl World {
         self.send("GET", path, headers, "")
     }
 
+    /// The same with a resource token instead of the account's key.
+    pub(crate) fn get_as(&self, token: &str, path: &str, headers: &[(&str, &str)]) -> Answer {
+        let token = token.replace('=', "%3D").replace('&', "%26").replace(';', "%3B");
+        let lines = format!("authorization: {token}\r\n{}", lines(headers));
+        let mut stream = client::connect(self.program.address());
+        Answer(client::send(&mut stream, "GET", path, &lines, ""))
+    }
+
     pub(crate) fn post(&self, path: &str, headers: &[(&str, &str)], body: &Value) -> Answer {
         self.send("POST", path, headers, &body.to_string())
     }
@@ -84,12 +92,8 @@ impl World {
     ) -> Answer {
         let (kind, link) = signed_of(path);
         let request = Signed { method, path, kind: &kind, link: &link };
-        let lines = headers.iter().fold(String::new(), |mut lines, (name, value)| {
-            let _ = write!(lines, "{name}: {value}\r\n");
-            lines
-        });
         let mut stream = client::connect(self.program.address());
-        Answer(client::send_signed(&mut stream, EMULATOR_KEY, request, &lines, body))
+        Answer(client::send_signed(&mut stream, EMULATOR_KEY, request, &lines(headers), body))
     }
 
     /// A call of the operator.
@@ -124,6 +128,13 @@ impl World {
         let path = format!("/offers/{}", offer["_rid"].as_str().expect("a resource id"));
         self.send("PUT", &path, &[], &offer.to_string())
     }
+}
+
+fn lines(headers: &[(&str, &str)]) -> String {
+    headers.iter().fold(String::new(), |mut lines, (name, value)| {
+        let _ = write!(lines, "{name}: {value}\r\n");
+        lines
+    })
 }
 
 /// How often a condition is checked, and the time between. Minutes, even if checking took

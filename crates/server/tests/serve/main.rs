@@ -15,6 +15,7 @@ mod partitions;
 mod program;
 #[cfg(unix)]
 mod rights;
+mod scripts;
 mod settings;
 mod statistics;
 mod tls;

@@ -37,7 +37,8 @@ pub enum GrantScope {
     Item(String),
     /// The item of that resource id, as long as requests address it by that.
     ItemRid(String),
-    /// The script of that resource id.
+    /// The script of that resource id. A procedure may be run, with whatever its text
+    /// allows.
     Script(String),
 }
 
@@ -102,16 +103,26 @@ impl Service {
                 Ok(true)
             }
             Subject::Resource(_) | Subject::Inside(..) => {
-                Ok(self.covers_resource(grant, link, inside).await)
+                Ok(self.covers_resource(grant, link, facts.writes, inside).await)
             }
         }
     }
 
-    async fn covers_resource(&self, grant: &PermissionGrant, link: &Link, inside: bool) -> bool {
+    async fn covers_resource(
+        &self,
+        grant: &PermissionGrant,
+        link: &Link,
+        writes: bool,
+        inside: bool,
+    ) -> bool {
         match &grant.scope {
             GrantScope::Container => grant.key.is_none(),
             GrantScope::Item(_) | GrantScope::ItemRid(_) => false,
             GrantScope::Script(_) if inside => false,
+            // A holder who runs a procedure and chooses its text could do anything.
+            GrantScope::Script(_) if writes && script_of(link) == Some(Kind::StoredProcedure) => {
+                false
+            }
             GrantScope::Script(rid) => self.script_rid(link).await.as_ref() == Some(rid),
         }
     }
@@ -137,10 +148,22 @@ impl Service {
             (GrantScope::Item(_) | GrantScope::ItemRid(_), Some(item)) => {
                 self.covers_item(&grant.scope, entry, by_rid, item).await
             }
-            (GrantScope::Item(_) | GrantScope::ItemRid(_), None) | (GrantScope::Script(_), _) => {
-                Ok(false)
-            }
+            (GrantScope::Script(rid), _) => self.covers_procedure(rid, entry, facts).await,
+            (GrantScope::Item(_) | GrantScope::ItemRid(_), None) => Ok(false),
         }
+    }
+
+    /// Whether a verb runs the procedure of a grant. What that reads and writes is up to its
+    /// text, within the key of the request.
+    async fn covers_procedure(
+        &self,
+        rid: &str,
+        entry: &ResolvedContainer,
+        facts: &ItemFacts<'_>,
+    ) -> Result<bool, ServiceError> {
+        let Some(name) = facts.procedure else { return Ok(false) };
+        let found = self.find(Kind::StoredProcedure, &entry.names.rid, name).await?;
+        Ok(found.is_some_and(|found| found.record.rid == rid))
     }
 
     /// Whether an item is the one of a grant, and remains so.

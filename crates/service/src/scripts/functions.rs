@@ -16,6 +16,7 @@ use query::{UserFunctionError, UserFunctions};
 use runtime::Runtime;
 use script::{Environment, Fault, ScriptCache, ScriptLimits, StoredFunction};
 
+use super::totals::ScriptMeter;
 use super::{StoredScript, texts};
 use crate::catalogue::kind::Kind;
 use crate::catalogue::{Stored, item_id};
@@ -40,6 +41,7 @@ pub(crate) struct ContainerFunctions {
     scripts: Arc<ScriptCache>,
     limits: ScriptLimits,
     runtime: Runtime,
+    meter: ScriptMeter,
     /// Those that were looked up.
     found: Mutex<BTreeMap<String, Option<StoredScript>>>,
     thread: OnceLock<FunctionThread<Call, Answer>>,
@@ -72,6 +74,7 @@ impl Service {
             scripts: Arc::clone(&self.scripts),
             limits: self.script_limits(),
             runtime: self.runtime.clone(),
+            meter: self.script_meter(entry.rid, Kind::UserDefinedFunction),
             found: Mutex::default(),
             thread: OnceLock::new(),
             calls: AtomicU64::new(0),
@@ -110,13 +113,19 @@ impl ContainerFunctions {
     fn engage(&self) -> FunctionThread<Call, Answer> {
         let (scripts, limits, runtime) =
             (Arc::clone(&self.scripts), self.limits, self.runtime.clone());
+        let meter = self.meter.clone();
         self.threads.engage(move |turn| {
             let turn = Arc::clone(turn);
-            let mut functions = BTreeMap::new();
+            let (mut functions, mut ticks) = (BTreeMap::new(), 0);
             move |call: Call| {
                 let environment =
                     FunctionEnvironment { runtime: runtime.clone(), turn: Arc::clone(&turn) };
-                answer(&mut functions, &scripts, (limits, environment), call)
+                let name = call.script.name.clone();
+                let call = || answer(&mut functions, &scripts, (limits, environment), call);
+                let told = |it: &Answer| (it.value.is_err(), it.ticks.saturating_sub(ticks));
+                let answer = meter.measure_call(&name, call, told);
+                ticks = answer.ticks;
+                answer
             }
         })
     }

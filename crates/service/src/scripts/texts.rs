@@ -38,12 +38,7 @@ pub(crate) fn message(script: &str, fault: &Fault) -> String {
 
 /// `Error: MESSAGE`, and the stack if there is one.
 fn exception(script: &str, thrown: &Thrown) -> String {
-    let Thrown { name, message, frames, .. } = thrown;
-    let text = match (name.as_str(), message.as_str()) {
-        ("", message) => message.to_owned(),
-        (name, "") => name.to_owned(),
-        (name, message) => format!("{name}: {message}"),
-    };
+    let (text, frames) = (thrown.text(), &thrown.frames);
     if frames.is_empty() {
         return text;
     }

@@ -12,6 +12,7 @@ use partition::{Effect, EtagMatch, Operation};
 use script::{ScriptCache, ScriptLimits, ScriptTask, Surroundings, TriggerOperation};
 
 use super::host::ScriptHost;
+use super::totals::ScriptMeter;
 use super::transaction::{Place, Ran};
 use super::{StoredScript, late_script, stamps};
 use crate::catalogue::kind::Kind;
@@ -121,6 +122,7 @@ struct Triggered {
     scripts: Arc<ScriptCache>,
     surroundings: Surroundings,
     limits: ScriptLimits,
+    meter: ScriptMeter,
 }
 
 /// A write that is not committed yet.
@@ -169,13 +171,14 @@ impl Triggered {
         task: &ScriptTask<'_>,
         host: ScriptHost,
     ) -> Ran<(Option<String>, String)> {
-        match self.scripts.get(&script.name, &script.text) {
+        let run = |host| match self.scripts.get(&script.name, &script.text) {
             Ok(compiled) => {
                 let ended = script::run(&compiled, task, &self.surroundings, self.limits, host);
                 Ran::of(script, ended)
             }
             Err(fault) => Ran::failed(host, script.failed(fault, String::new())),
-        }
+        };
+        self.meter.measure(&script.name, host, run)
     }
 }
 
@@ -197,6 +200,7 @@ impl Service {
             scripts: Arc::clone(&self.scripts),
             surroundings: self.surroundings(entry),
             limits: self.script_limits(),
+            meter: self.script_meter(entry.rid, Kind::Trigger),
         };
         let guard = AdmissionGuard::admit(&*entry.route(&position)?, meta)?;
         let place = Place { entry, key, position, session: session.as_ref(), system };

@@ -128,6 +128,58 @@ fn a_token_opens_what_its_permission_names() {
     assert_eq!(ask(&world, &all, asked(Method::DELETE, "/dbs/d/colls/c", "", None)), 204);
 }
 
+/// A client that is given one procedure changes items by it alone: it neither reads nor
+/// writes any itself, and cannot have the procedure do something else.
+#[test]
+fn a_token_of_a_procedure_runs_it() {
+    let world = world();
+    let body = r#"{"id":"s","body":"function (id) { __.createDocument(__.getSelfLink(), { id: id, pk: 'a' }); }"}"#;
+    let procedure = "/dbs/d/colls/c/sprocs/s";
+    assert_eq!(world.send(Method::PUT, procedure, body, &[]).status(), StatusCode::OK);
+    let stored = world.send(Method::GET, procedure, "", &[]);
+    let stored: Value = serde_json::from_slice(stored.body()).unwrap();
+    let rid = format!("/dbs/d/colls/c/sprocs/{}", stored["_rid"].as_str().unwrap());
+    let link = &procedure[1..];
+    let all = token(&world, "all", "All", link, None);
+    let keyed = token(&world, "keyed", "All", link, Some(A));
+    let read = token(&world, "read", "Read", link, None);
+    let second = token(&world, "second", "All", "dbs/d/colls/c/sprocs/second", None);
+    let tokens = [&all, &keyed, &read, &second];
+    let statuses = |method: &Method, path: &str, body: &str, key: Option<&str>| {
+        tokens.map(|token| ask(&world, token, asked(method.clone(), path, body, key)))
+    };
+    // What each of the four is answered: all, keyed, read, second. The key of the second
+    // line is not that of the document, which the script is refused, not the request.
+    assert_eq!(statuses(&Method::POST, procedure, r#"["5"]"#, Some(A)), [200, 400, 403, 403]);
+    assert_eq!(statuses(&Method::POST, procedure, r#"["6"]"#, Some(B)), [400, 403, 403, 403]);
+    assert_eq!(statuses(&Method::POST, procedure, r#"["6"]"#, None), [400, 403, 403, 403]);
+    assert_eq!(statuses(&Method::POST, &rid, r#"["7"]"#, Some(A)), [200, 400, 403, 403]);
+    let before = world.dump();
+    let denied = [
+        (Method::GET, ITEMS, ""),
+        (Method::POST, ITEMS, NEW),
+        (Method::GET, ONE, ""),
+        (Method::PUT, ONE, NEW),
+        (Method::PATCH, ONE, r#"{"operations":[{"op":"set","path":"/n","value":1}]}"#),
+        (Method::DELETE, ONE, ""),
+        (Method::PUT, procedure, r#"{"id":"s","body":"function () {}"}"#),
+        (Method::DELETE, procedure, ""),
+        (Method::GET, "/dbs/d/colls/c/sprocs", ""),
+        (Method::POST, "/dbs/d/colls/c/sprocs", r#"{"id":"t","body":"function () {}"}"#),
+        (Method::POST, "/dbs/d/colls/c/sprocs/absent", "[]"),
+    ];
+    for (method, path, body) in denied {
+        assert_eq!(statuses(&method, path, body, Some(A)), [403; 4], "{method} {path}");
+    }
+    assert_eq!(world.dump(), before);
+    assert_eq!(statuses(&Method::GET, procedure, "", None), [200, 200, 200, 403]);
+    // Another procedure of the same name is another one.
+    assert_eq!(world.send(Method::DELETE, procedure, "", &[]).status(), StatusCode::NO_CONTENT);
+    let path = "/dbs/d/colls/c/sprocs";
+    assert_eq!(world.send(Method::POST, path, body, &[]).status(), StatusCode::CREATED);
+    assert_eq!(statuses(&Method::POST, procedure, r#"["8"]"#, Some(A)), [403; 4]);
+}
+
 #[test]
 fn tokens_by_resource_id_open_the_same() {
     let world = world();
