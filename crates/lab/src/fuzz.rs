@@ -12,6 +12,7 @@
 
 pub mod bodies;
 mod driver;
+pub mod frames;
 mod mutation;
 pub mod queries;
 pub mod scripts;
@@ -34,6 +35,9 @@ pub const BODIES: &[(&str, Body)] = &[
     ("query_cursor", queries::query_cursor),
     ("query_ways", queries::query_ways),
     ("resource_id", bodies::resource_id),
+    ("rntbd_context", frames::rntbd_context),
+    ("rntbd_frame", frames::rntbd_frame),
+    ("rntbd_tokens", frames::rntbd_tokens),
     ("script_arguments", scripts::script_arguments),
     ("script_result", scripts::script_result),
     ("script_text", scripts::script_text),
