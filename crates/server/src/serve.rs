@@ -89,7 +89,8 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let service = open(dir.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
-    let config = GatewayConfig { keys, region, skew_secs_max: SKEW_SECS_MAX, slow_after };
+    let config =
+        GatewayConfig { keys, region, direct: false, skew_secs_max: SKEW_SECS_MAX, slow_after };
     let cosmos = Gateway::new(Arc::clone(&service), outside, config);
     process.opened(Arc::clone(&service));
     http.opened(Arc::new(cosmos.observed_by(Arc::new(durations))));

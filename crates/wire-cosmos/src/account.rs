@@ -2,6 +2,7 @@
 
 use model::json::{Object, Value};
 
+use crate::addresses::REPLICAS;
 use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::CONSISTENCY;
@@ -30,9 +31,14 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
         ("databaseAccountEndpoint", Value::from(format!("{}://{host}/", call.scheme))),
     ]);
     let locations = Value::from(vec![location]);
+    // From the greatest size clients compute how many replicas they read from for a quorum.
+    let replicas = if call.is_direct() { REPLICAS.len() } else { 1 };
+    let replicas = i64::try_from(replicas).unwrap_or(i64::MAX);
     let replication = || {
-        let sizes =
-            [("minReplicaSetSize", Value::from(1_i64)), ("maxReplicasetSize", Value::from(1_i64))];
+        let sizes = [
+            ("minReplicaSetSize", Value::from(1_i64)),
+            ("maxReplicasetSize", Value::from(replicas)),
+        ];
         let mut policy = Object::from_iter([("asyncReplication", false)]);
         for (name, value) in sizes {
             policy.insert(name, value);

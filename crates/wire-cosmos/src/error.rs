@@ -321,9 +321,11 @@ impl From<PathError> for WireError {
     fn from(error: PathError) -> WireError {
         let status = match error {
             PathError::Unknown => StatusCode::NOT_FOUND,
-            PathError::TooLong | PathError::Encoding | PathError::Empty | PathError::DirectMode => {
-                StatusCode::BAD_REQUEST
-            }
+            PathError::TooLong
+            | PathError::Encoding
+            | PathError::Empty
+            | PathError::Filter
+            | PathError::DirectMode => StatusCode::BAD_REQUEST,
         };
         WireError::new(status, 0, error.to_string())
     }

@@ -19,8 +19,8 @@ use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
 use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
 use crate::reply::Answer;
-use crate::route::{Path, Route};
-use crate::{account, binary_json, conflicts, items, query, ranges, resources};
+use crate::route::{Path, PathError, Route};
+use crate::{account, addresses, binary_json, conflicts, items, query, ranges, resources};
 
 /// Largest body that is read. Items may have 2 MB and a batch as much in all; anything
 /// larger is refused without reading on.
@@ -41,6 +41,8 @@ pub struct GatewayConfig {
     pub keys: AccountKeys,
     /// The one region of the account, by a name that SDKs know.
     pub region: String,
+    /// Whether clients in direct mode are given addresses.
+    pub direct: bool,
     /// How far the clock of a signed request may be off.
     pub skew_secs_max: u64,
     /// Requests that take at least this long are logged, queries with their plan.
@@ -212,6 +214,7 @@ impl Gateway {
     /// Who is asking, and for what.
     fn check(&self, head: &HttpHead) -> Result<(Principal, Caller, Route), WireError> {
         let path = Path::parse(&head.path, head.query.as_deref())?;
+        let is_refused = path.asks_addresses() && !self.config.direct;
         let headers = Headers::new(&head.headers);
         let claim = Claim {
             verb: head.method.as_str(),
@@ -225,7 +228,11 @@ impl Gateway {
         headers.check_readable()?;
         headers.check_dialect()?;
         headers.check_consistency()?;
-        Ok((principal, headers.caller(self.service.limits())?, path.route()?))
+        let caller = headers.caller(self.service.limits())?;
+        if is_refused {
+            return Err(PathError::DirectMode.into());
+        }
+        Ok((principal, caller, path.route()?))
     }
 
     fn now(&self) -> Timestamp {
@@ -256,6 +263,7 @@ impl Call<'_> {
     async fn answer(&self, route: Route) -> Result<Answer, WireError> {
         match route {
             Route::Account => account::answer(self),
+            Route::Addresses { of, filter } => addresses::answer(self, of, filter).await,
             Route::Feed { parent, kind } => resources::feed(self, parent, kind).await,
             Route::Resource { link } => resources::resource(self, link).await,
             Route::Items { container } => items::feed(self, container).await,
@@ -297,6 +305,11 @@ impl Call<'_> {
     /// What a permission grants to the holder of its token.
     pub(crate) async fn grant(&self, permission: &Value) -> Option<PermissionGrant> {
         self.gateway.service.grant(permission).await
+    }
+
+    /// Whether clients may use direct mode.
+    pub(crate) fn is_direct(&self) -> bool {
+        self.gateway.config.direct
     }
 
     pub(crate) fn region(&self) -> &str {

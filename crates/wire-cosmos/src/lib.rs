@@ -8,6 +8,7 @@
 //! Must not know: partitions, storage, other protocols.
 
 mod account;
+mod addresses;
 mod auth;
 mod batch;
 mod binary_json;

@@ -36,6 +36,7 @@ impl Observer for Unobserved {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub enum VerbLabel {
     ReadAccount,
+    ReadAddresses,
     CreateItem,
     UpsertItem,
     ReadItem,
@@ -64,6 +65,7 @@ impl VerbLabel {
     pub fn name(self) -> &'static str {
         match self {
             VerbLabel::ReadAccount => "read_account",
+            VerbLabel::ReadAddresses => "read_addresses",
             VerbLabel::CreateItem => "create_item",
             VerbLabel::UpsertItem => "upsert_item",
             VerbLabel::ReadItem => "read_item",
@@ -90,6 +92,7 @@ impl VerbLabel {
     pub(crate) fn of(method: &Method, route: &Route, headers: Headers<'_>) -> VerbLabel {
         match (route, method) {
             (Route::Account, &Method::GET) => VerbLabel::ReadAccount,
+            (Route::Addresses { .. }, &Method::GET) => VerbLabel::ReadAddresses,
             (Route::Items { .. }, _) => VerbLabel::of_items(method, headers),
             (Route::Item { .. }, &Method::GET) => VerbLabel::ReadItem,
             (Route::Item { .. }, &Method::PUT) => VerbLabel::ReplaceItem,

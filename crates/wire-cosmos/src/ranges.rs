@@ -7,7 +7,7 @@
 use http::Method;
 use model::json::{Object, Value};
 use model::rid::{ChildKind, ChildRid, ContainerRid};
-use service::{Link, RangeInfo, Ranges, ReadRanges};
+use service::{Link, PartitionId, RangeInfo, Ranges, ReadRanges};
 
 use crate::error::WireError;
 use crate::gateway::Call;
@@ -50,12 +50,15 @@ fn parse_etag(text: &str) -> Option<u64> {
     text.trim_matches('"').parse().ok()
 }
 
+/// The resource id of a range.
+pub(crate) fn range_rid(container: ContainerRid, range: PartitionId) -> String {
+    let number = u64::from(range.0) + 1;
+    let rid = ChildRid::new(container, ChildKind::PartitionKeyRange, number);
+    rid.map(|rid| rid.to_string()).unwrap_or_default()
+}
+
 fn body(container: ContainerRid, range: &RangeInfo) -> String {
-    let database = container.database();
-    let number = u64::from(range.id.0) + 1;
-    let rid =
-        ChildRid::new(container, ChildKind::PartitionKeyRange, number).map(|rid| rid.to_string());
-    let rid = rid.unwrap_or_default();
+    let (database, rid) = (container.database(), range_rid(container, range.id));
     let mut object = Object::new();
     object.insert("_rid", rid.as_str());
     object.insert("id", range.id.to_string());

@@ -5,6 +5,8 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use service::{Kind, Link};
 
+use crate::addresses::{AddressFilter, AddressProtocol, Addressed};
+
 /// Longest path that is parsed: the deepest link with names of maximal length.
 const PATH_BYTES_MAX: usize = 8 << 10;
 
@@ -12,6 +14,11 @@ const PATH_BYTES_MAX: usize = 8 << 10;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Route {
     Account,
+    /// Where replicas are, for clients in direct mode.
+    Addresses {
+        of: Addressed,
+        filter: AddressFilter,
+    },
     /// All resources of a kind inside a parent.
     Feed {
         parent: Link,
@@ -58,11 +65,14 @@ impl Route {
             | Route::Ranges { container }
             | Route::Conflicts { container }
             | Route::Conflict { container }
-            | Route::KeyDelete { container } => Some(container),
+            | Route::KeyDelete { container }
+            | Route::Addresses { of: Addressed::Container(container), .. } => Some(container),
             Route::Feed { parent: link, .. } | Route::Resource { link } => {
                 Some(link).filter(|link| link.kind() == Some(Kind::Container))
             }
-            Route::Account | Route::Later { .. } => None,
+            Route::Account
+            | Route::Addresses { of: Addressed::Master, .. }
+            | Route::Later { .. } => None,
         }
     }
 }
@@ -73,7 +83,7 @@ pub(crate) struct Path {
     /// For a request for addresses, the segments of their subject: that is what its client
     /// has signed.
     segments: Vec<String>,
-    asks_addresses: bool,
+    addresses: Option<AddressFilter>,
 }
 
 /// A path that cannot name anything.
@@ -87,7 +97,9 @@ pub(crate) enum PathError {
     Empty,
     #[error("There is no resource at this path.")]
     Unknown,
-    /// A client in direct mode asks for the addresses of replicas.
+    #[error("The value of the parameter {FILTER} is invalid.")]
+    Filter,
+    /// A client in direct mode asks for the addresses of replicas, and there are none.
     #[error(
         "This server speaks gateway mode only, and the client asks for direct mode. In Java, call gatewayMode() on \
          CosmosClientBuilder; in .NET, set ConnectionMode = ConnectionMode.Gateway in CosmosClientOptions."
@@ -105,8 +117,12 @@ const ADDRESSES: &str = "addresses";
 /// And for what resource.
 const RESOLVE_FOR: &str = "$resolvefor";
 
+/// And for which protocol, of which ranges.
+const FILTER: &str = "$filter";
+const RANGES: &str = "$partitionkeyrangeids";
+
 /// Parameters of the protocol. Others, after an item, are a part of its id.
-const PARAMETERS: [&str; 4] = [RESOLVE_FOR, "$filter", "$partitionkeyrangeids", "api-version"];
+const PARAMETERS: [&str; 4] = [RESOLVE_FOR, FILTER, RANGES, "api-version"];
 
 /// Segments in the path of an item.
 const ITEM_SEGMENTS: usize = 6;
@@ -121,9 +137,10 @@ impl Path {
         }
         let Some(query) = query else { return Path::of(raw) };
         let path = Path::of(raw)?;
-        if path.asks_addresses {
+        if path.asks_addresses() {
             let resource = parameter(query, RESOLVE_FOR)?.unwrap_or_default();
-            return Ok(Path { asks_addresses: true, ..Path::of(&resource)? });
+            let addresses = Some(address_filter(query)?);
+            return Ok(Path { addresses, ..Path::of(&resource)? });
         }
         if path.is_item() && !is_parameters(query)? {
             // Some clients send the question mark of an id unencoded.
@@ -137,15 +154,19 @@ impl Path {
         let inner = inner.strip_prefix('/').filter(|rest| is_doubled(rest)).unwrap_or(inner);
         // Some clients end every path with a slash.
         let inner = inner.strip_suffix('/').unwrap_or(inner);
-        let asks_addresses = inner == ADDRESSES;
+        let addresses = (inner == ADDRESSES).then(AddressFilter::default);
         if inner.is_empty() {
-            return Ok(Path { segments: Vec::new(), asks_addresses });
+            return Ok(Path { segments: Vec::new(), addresses });
         }
         let segments = inner.split('/').map(decode).collect::<Result<Vec<_>, _>>()?;
         if segments.iter().any(String::is_empty) {
             return Err(PathError::Empty);
         }
-        Ok(Path { segments, asks_addresses })
+        Ok(Path { segments, addresses })
+    }
+
+    pub(crate) fn asks_addresses(&self) -> bool {
+        self.addresses.is_some()
     }
 
     fn is_item(&self) -> bool {
@@ -172,10 +193,11 @@ impl Path {
     }
 
     pub(crate) fn route(&self) -> Result<Route, PathError> {
-        if self.asks_addresses {
-            return Err(PathError::DirectMode);
-        }
         let segments: Vec<&str> = self.segments.iter().map(String::as_str).collect();
+        if let Some(filter) = &self.addresses {
+            let of = addressed(&segments).ok_or(PathError::Unknown)?;
+            return Ok(Route::Addresses { of, filter: filter.clone() });
+        }
         if segments.is_empty() {
             return Ok(Route::Account);
         }
@@ -199,6 +221,25 @@ impl Path {
             _ => Err(PathError::Unknown),
         }
     }
+}
+
+/// What the subject of a request for addresses is part of: items of a container, or databases.
+fn addressed(subject: &[&str]) -> Option<Addressed> {
+    if subject == ["dbs"] {
+        return Some(Addressed::Master);
+    }
+    let (owner, rest) = split_owner(subject);
+    let is_items = owner.kind() == Some(Kind::Container) && rest == ["docs"];
+    is_items.then_some(Addressed::Container(owner))
+}
+
+fn address_filter(query: &str) -> Result<AddressFilter, PathError> {
+    let protocol = match parameter(query, FILTER)? {
+        Some(filter) => AddressProtocol::of_filter(&filter).ok_or(PathError::Filter)?,
+        None => AddressProtocol::default(),
+    };
+    let ranges = parameter(query, RANGES)?.map(|list| AddressFilter::ranges_of(&list));
+    Ok(AddressFilter { protocol, ranges })
 }
 
 /// The value of a parameter, decoded.
@@ -261,6 +302,8 @@ fn decode(segment: &str) -> Result<String, PathError> {
 
 #[cfg(test)]
 mod tests {
+    use service::PartitionId;
+
     use super::*;
 
     fn route(target: &str) -> Result<Route, PathError> {
@@ -338,9 +381,18 @@ mod tests {
             "%24resolveFor=dbs%2fAQAAAA%3d%3d%2fcolls%2fx%2fdocs%2f&$filter=protocol eq rntbd",
         );
         assert_eq!(path.segments(), ["dbs", "AQAAAA==", "colls", "x", "docs"]);
-        assert_eq!(path.route(), Err(PathError::DirectMode));
+        let of = Addressed::Container(link("dbs/AQAAAA==/colls/x"));
+        let filter = AddressFilter::default();
+        assert_eq!(path.route(), Ok(Route::Addresses { of, filter }));
         assert_eq!(parse("$resolveFor=dbs").segments(), ["dbs"]);
         assert!(parse("").segments().is_empty());
+        let some = parse("$resolveFor=dbs&$filter=protocol%20eq%20https&$partitionKeyRangeIds=1,2");
+        let ranges = Some(vec![PartitionId(1), PartitionId(2)]);
+        let filter = AddressFilter { protocol: AddressProtocol::Https, ranges };
+        assert_eq!(some.route(), Ok(Route::Addresses { of: Addressed::Master, filter }));
+        for query in ["$filter=protocol eq tcp&$resolveFor=dbs", "$filter=&$resolveFor=dbs"] {
+            assert_eq!(Path::parse("/addresses/", Some(query)), Err(PathError::Filter));
+        }
         assert!(Path::parse("/addresses/", Some("$resolveFor=dbs//x")).is_err());
     }
 
@@ -354,9 +406,11 @@ mod tests {
             ("//offers", PathError::Empty),
             ("//%64bs/d", PathError::Empty),
             ("//dbs//d", PathError::Empty),
-            ("/addresses/", PathError::DirectMode),
-            ("//addresses/", PathError::DirectMode),
-            ("//addresses/?$resolveFor=dbs%2fx", PathError::DirectMode),
+            ("/addresses/", PathError::Unknown),
+            ("//addresses/", PathError::Unknown),
+            ("//addresses/?$resolveFor=dbs%2fx", PathError::Unknown),
+            ("//addresses/?$resolveFor=dbs%2fx%2fcolls%2fy%2fdocs%2fz", PathError::Unknown),
+            ("//addresses/?$resolveFor=dbs%2fx%2fcolls%2fy%2fsprocs", PathError::Unknown),
             ("/addresses/x", PathError::Unknown),
             ("/dbs/d//", PathError::Empty),
             ("/dbs/%zz", PathError::Encoding),

@@ -39,7 +39,7 @@ impl goldenscript::Runner for World {
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
     /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
-    /// offers wait for. `script`, `run` and `items` are in `procedures.rs`.
+    /// offers wait for, `direct` offers direct mode. `script`, `run` and `items` are in `procedures.rs`.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -59,6 +59,11 @@ impl goldenscript::Runner for World {
         }
         if let Some(output) = self.run_procedure_command(command)? {
             return Ok(output);
+        }
+        if command.name == "direct" {
+            args.reject_next()?;
+            self.offer_direct();
+            return Ok(String::new());
         }
         if command.name == "scale" {
             args.reject_next()?;
@@ -105,7 +110,7 @@ impl World {
         }
         args.reject_next()?;
         headers.insert("x-ms-date", HeaderValue::from_str(&date)?);
-        headers.insert("host", HeaderValue::from_static("localhost:8081"));
+        headers.entry("host").or_insert(HeaderValue::from_static("localhost:8081"));
         if let Some(key) = key {
             let (verb, resource, link) = match &signed {
                 None => claimed(&method, &path),

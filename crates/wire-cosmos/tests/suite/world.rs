@@ -75,14 +75,8 @@ impl World {
         let service = Arc::new(service.unwrap());
         // The clock may stand still, so only this ends a script that loops for ever.
         service.limit_scripts(ScriptLimits { ticks_max: 500, ..ScriptLimits::default() });
-        let config = GatewayConfig {
-            keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
-            region: "South Central US".to_owned(),
-            skew_secs_max: 900,
-            slow_after: None,
-        };
         World {
-            gateway: Gateway::new(Arc::clone(&service), runtime.clone(), config),
+            gateway: gateway(&service, &runtime, false),
             service,
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
@@ -90,6 +84,11 @@ impl World {
             kept: BTreeMap::new(),
             hybrid: false,
         }
+    }
+
+    /// Offers direct mode from now on.
+    pub(crate) fn offer_direct(&mut self) {
+        self.gateway = gateway(&self.service, &self.runtime, true);
     }
 
     pub(crate) fn date(&self, offset_secs: i64) -> String {
@@ -195,6 +194,17 @@ impl World {
         }
         text
     }
+}
+
+fn gateway(service: &Arc<Service>, runtime: &Runtime, direct: bool) -> Gateway {
+    let config = GatewayConfig {
+        keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+        region: "South Central US".to_owned(),
+        direct,
+        skew_secs_max: 900,
+        slow_after: None,
+    };
+    Gateway::new(Arc::clone(service), runtime.clone(), config)
 }
 
 /// The first `<<TEXT*NUMBER>>` of a text: what precedes it, its replacement, and what
