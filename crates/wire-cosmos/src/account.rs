@@ -3,10 +3,10 @@
 use model::json::{Object, Value};
 
 use crate::addresses::REPLICAS;
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::CONSISTENCY;
 use crate::reply::Answer;
+use protocol::error::WireError;
 
 /// Limits that clients' query engines want to know, as a JSON text inside JSON.
 const QUERY_ENGINE: &str = concat!(

@@ -13,11 +13,11 @@ use http::Method;
 use model::json::{Object, Value};
 use service::{Link, PartitionId, RangeInfo, Ranges, ReadRanges};
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::page::{Page, Row};
 use crate::ranges::range_rid;
 use crate::reply::Answer;
+use protocol::error::WireError;
 
 /// Addresses of a partition: a primary, and three secondaries for quorums of two.
 pub(crate) const REPLICAS: [&str; 4] = ["1p", "2s", "3s", "4s"];

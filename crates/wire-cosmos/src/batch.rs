@@ -23,13 +23,13 @@ use service::{
     ItemOperation, ItemResult, Link, ServiceError,
 };
 
-use crate::binary_json;
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{BATCH_ATOMIC, BATCH_CONTINUE};
 use crate::items::range_id;
 use crate::reply::{Answer, status_of};
 use crate::system_properties::shown;
+use protocol::binary_json;
+use protocol::error::WireError;
 
 /// The encoding of a body, and of its answer.
 #[derive(Clone, Copy, Debug)]

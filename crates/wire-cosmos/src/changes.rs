@@ -11,14 +11,14 @@ use model::json::{self, Raw};
 use model::position::{Lsn, Timestamp};
 use service::{Change, ChangeFeed, ChangeList, ChangeStart, Link};
 
-use crate::auth::parse_rfc1123;
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
 use crate::items::scope;
 use crate::page::{Page, Row};
 use crate::reply::Answer;
 use crate::system_properties::{self, with};
+use protocol::auth::parse_rfc1123;
+use protocol::error::WireError;
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";

@@ -6,11 +6,11 @@ use bytes::Bytes;
 use http::Method;
 use service::{Link, ReadRanges};
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::page::Page;
 use crate::query::is_query;
 use crate::reply::Answer;
+use protocol::error::WireError;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use bytes::Bytes;
-use http::{HeaderMap, Method};
+use http::{HeaderMap, Method, StatusCode};
 use model::json::{self, Value};
 use model::limits::Limits;
 use model::position::Timestamp;
@@ -14,13 +14,14 @@ use service::{
     ReadRanges, Request, Response, Service, ServiceError, Verb,
 };
 
-use crate::auth::{self, AccountKeys, Claim};
-use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
 use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
 use crate::reply::Answer;
 use crate::route::{Path, PathError, Route};
-use crate::{account, addresses, binary_json, conflicts, items, query, ranges, resources};
+use crate::{account, addresses, conflicts, items, query, ranges, resources};
+use protocol::auth::{self, AccountKeys, Claim};
+use protocol::binary_json;
+use protocol::error::WireError;
 
 /// Largest body that is read. Items may have 2 MB and a batch as much in all; anything
 /// larger is refused without reading on.
@@ -218,7 +219,8 @@ impl Gateway {
         let headers = Headers::new(&head.headers);
         let claim = Claim {
             verb: head.method.as_str(),
-            path: &path,
+            segments: path.segments(),
+            other_links: &path.links_with_slashes(),
             authorization: headers.text("authorization"),
             ms_date: headers.text("x-ms-date"),
             date: headers.text("date"),
@@ -390,7 +392,8 @@ impl Call<'_> {
     }
 
     pub(crate) fn not_allowed(&self) -> WireError {
-        WireError::method_not_allowed(self.method)
+        let message = format!("The method {} is not allowed for this resource.", self.method);
+        WireError::new(StatusCode::METHOD_NOT_ALLOWED, 0, message)
     }
 }
 

@@ -8,7 +8,7 @@ use service::{
     Caller, Conditions, EtagMatch, Priority, Throughput, manual_throughput, parse_autoscale,
 };
 
-use crate::error::WireError;
+use protocol::error::WireError;
 
 pub(crate) const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
 pub(crate) const ACTIVITY_ID: &str = "x-ms-activity-id";

@@ -10,8 +10,6 @@ use service::{
 
 use crate::batch;
 use crate::changes;
-use crate::continuation;
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{
     CONTINUATION, END_EPK, Headers, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT,
@@ -22,6 +20,8 @@ use crate::query::{self, is_query};
 use crate::reply::{Answer, status_of};
 use crate::scripts::{self, POST_TRIGGER, PRE_TRIGGER};
 use crate::system_properties::{self, shown};
+use protocol::continuation;
+use protocol::error::WireError;
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {

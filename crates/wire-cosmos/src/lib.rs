@@ -9,15 +9,13 @@
 
 mod account;
 mod addresses;
-mod auth;
 mod batch;
-mod binary_json;
 mod changes;
 mod conflicts;
-mod continuation;
 mod error;
 mod gateway;
 mod headers;
+mod issuer;
 mod items;
 mod observe;
 mod page;
@@ -28,11 +26,10 @@ mod resources;
 mod route;
 mod scripts;
 mod system_properties;
-mod token;
 mod usage;
 
-pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
 pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };
 pub use observe::{Observer, VerbLabel};
+pub use protocol::auth::{AccountKeys, EMULATOR_KEY, InvalidKey};

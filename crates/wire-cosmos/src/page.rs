@@ -9,9 +9,9 @@ use http::StatusCode;
 use model::json::write_string;
 use service::ServiceError;
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::reply::{Answer, ITEM_COUNT};
+use protocol::error::WireError;
 
 /// Rows of a short page: half of what an async worker may handle at once, as a request
 /// handles records of the catalogue, too.

@@ -7,7 +7,6 @@
 //! works here works there; people and tools can ask for the merged answer.
 
 mod metrics;
-pub(crate) mod plan;
 mod resume;
 
 pub(crate) use metrics::explained;
@@ -18,8 +17,6 @@ use service::{
     Approach, Features, ItemQuery, Link, PlanQuery, QueryReport, QueryRows, QuerySource, advice_on,
 };
 
-use crate::continuation;
-use crate::error::{Detail, WireError};
 use crate::gateway::Call;
 use crate::headers::{
     ACROSS_PARTITIONS, CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
@@ -28,6 +25,8 @@ use crate::items::scope;
 use crate::page::Page;
 use crate::reply::Answer;
 use crate::system_properties;
+use protocol::error::{Detail, WireError};
+use protocol::{continuation, plan};
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";

@@ -9,10 +9,10 @@ use model::json::{Object, Value};
 use model::rid::{ChildKind, ChildRid, ContainerRid};
 use service::{Link, PartitionId, RangeInfo, Ranges, ReadRanges};
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::page::{Page, Row};
 use crate::reply::Answer;
+use protocol::error::WireError;
 
 /// What a range has in an answer, roughly.
 const RANGE_BYTES: usize = 400;

@@ -12,10 +12,10 @@ use model::position::{Lsn, Timestamp};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
 use service::{EffectKind, Kind, PartitionId, QueryReport, ResponseMeta};
 
-use crate::auth::rfc1123;
-use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
-use crate::{query, scripts, usage};
+use crate::{error, query, scripts, usage};
+use protocol::auth::rfc1123;
+use protocol::error::WireError;
 
 const CHARGE: &str = "x-ms-request-charge";
 pub(crate) const ITEM_COUNT: &str = "x-ms-item-count";
@@ -89,7 +89,7 @@ impl Answer {
 
     /// An error response. Clients read `message` from every such body.
     pub(crate) fn error(error: &WireError, activity_id: &str) -> Answer {
-        let mut answer = Answer::json(error.status, error.body(activity_id));
+        let mut answer = Answer::json(error.status, error::body(error, activity_id));
         if error.substatus != 0 {
             answer.set("x-ms-substatus", &error.substatus.to_string());
         }

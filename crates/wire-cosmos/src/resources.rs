@@ -9,16 +9,16 @@ use service::{
     ResourceReply, ResourceRest, Response,
 };
 
-use crate::continuation;
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_UPSERT, PAGE_ITEMS_DEFAULT};
+use crate::issuer::Issuer;
 use crate::page::Page;
 use crate::query::{Statement, is_query};
 use crate::reply::{Answer, feed_name, status_of};
 use crate::scripts;
-use crate::token::Issuer;
 use crate::usage;
+use protocol::continuation;
+use protocol::error::WireError;
 
 /// Requests on all resources of a kind.
 pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {

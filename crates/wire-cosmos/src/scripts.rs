@@ -1,13 +1,13 @@
-//! Stored procedures, the names of triggers, and the status of what fails.
+//! Stored procedures, and the names of triggers.
 
 use http::StatusCode;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
-use service::{ExecuteProcedure, Fault, Link, ProcedureResult, ServiceError};
+use service::{ExecuteProcedure, Link, ProcedureResult, ServiceError};
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::reply::Answer;
 use crate::system_properties;
+use protocol::error::WireError;
 
 const ENABLE_LOGGING: &str = "x-ms-documentdb-script-enable-logging";
 /// What a script printed, percent-encoded.
@@ -69,24 +69,4 @@ pub(crate) async fn execute(call: &Call<'_>, link: Link) -> Result<Answer, WireE
 
 fn encoded(log: &str) -> String {
     utf8_percent_encode(log, LOG_ENCODED).to_string()
-}
-
-/// Status and sub-status of a failed script: a number that it gave to its error is the
-/// latter.
-pub(crate) fn status(fault: &Fault) -> (StatusCode, u32) {
-    match fault {
-        Fault::OutOfTime | Fault::OutOfSteps => (StatusCode::REQUEST_TIMEOUT, 0),
-        Fault::ResultTooLarge { .. } => (StatusCode::PAYLOAD_TOO_LARGE, 0),
-        Fault::Thrown(thrown) | Fault::Aborted(thrown) => {
-            let number = thrown.number.and_then(|number| u32::try_from(number).ok());
-            (StatusCode::BAD_REQUEST, number.unwrap_or_default())
-        }
-        Fault::Syntax { .. }
-        | Fault::NotAFunction
-        | Fault::SourceTooLarge { .. }
-        | Fault::Arguments { .. }
-        | Fault::OutOfMemory
-        | Fault::StackOverflow
-        | Fault::Unsettled => (StatusCode::BAD_REQUEST, 0),
-    }
 }

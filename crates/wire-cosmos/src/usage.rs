@@ -9,10 +9,10 @@ use service::{
     ReadStatistics, ResourceAction, ResourceReply, Response, ResponseMeta,
 };
 
-use crate::error::WireError;
 use crate::gateway::Call;
 use crate::reply::{Answer, status_of};
 use crate::resources::of_its_time;
+use protocol::error::WireError;
 
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";

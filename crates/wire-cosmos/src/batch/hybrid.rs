@@ -8,7 +8,7 @@ use hybrid_row::batch::{self as rows, BatchOperation, DOCUMENT};
 use hybrid_row::{HybridRow, HybridRowError, VERSION};
 
 use super::{OperationVerb, Outcome, Wording};
-use crate::error::WireError;
+use protocol::error::WireError;
 
 /// Bytes of a result besides its body: columns, an etag, a charge.
 const RESULT_BYTES: usize = 96;
@@ -20,7 +20,10 @@ pub(super) fn is_hybrid(body: &[u8]) -> bool {
 
 /// Up to `count_max` of the operations in a body.
 pub(super) fn read(body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, WireError> {
-    rows::operations(body).take(count_max).map(|operation| wording(body, operation?)).collect()
+    rows::operations(body)
+        .take(count_max)
+        .map(|operation| wording(body, operation.map_err(malformed)?))
+        .collect()
 }
 
 fn wording<'a>(body: &'a Bytes, operation: BatchOperation<'a>) -> Result<Wording<'a>, WireError> {
@@ -53,7 +56,7 @@ pub(super) fn write(outcomes: &[Outcome]) -> Result<Vec<u8>, WireError> {
         .collect();
     let bodies = results.iter().filter_map(|result| result.resource_body).map(<[u8]>::len);
     let bytes = bodies.sum::<usize>() + results.len() * RESULT_BYTES;
-    Ok(rows::write(results.iter().map(HybridRow::from), bytes)?)
+    rows::write(results.iter().map(HybridRow::from), bytes).map_err(malformed)
 }
 
 fn result<'a>(outcome: &'a Outcome, report: Option<&'a str>) -> rows::OperationResult<'a> {
@@ -70,8 +73,6 @@ fn result<'a>(outcome: &'a Outcome, report: Option<&'a str>) -> rows::OperationR
     }
 }
 
-impl From<HybridRowError> for WireError {
-    fn from(error: HybridRowError) -> WireError {
-        WireError::bad_request(error.to_string())
-    }
+fn malformed(error: HybridRowError) -> WireError {
+    WireError::bad_request(error.to_string())
 }

@@ -8,7 +8,7 @@ use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
 use service::{ResumeFilter, SortValue};
 
-use crate::error::WireError;
+use protocol::error::WireError;
 
 /// The filter in the body of a query, if there is one.
 pub(super) fn filter(body: &Value) -> Result<Option<ResumeFilter>, WireError> {

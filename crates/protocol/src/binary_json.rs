@@ -29,7 +29,7 @@ const TEXT_BYTES_MAX: usize = 4 << 20;
 
 /// Why a body is not acceptable; offsets are those of the whole body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum BinaryJsonError {
+pub enum BinaryJsonError {
     #[error("binary JSON begins with the byte 80")]
     Format,
     #[error("binary JSON ends inside a value or its container, at byte {offset}")]
@@ -61,12 +61,12 @@ pub(crate) enum BinaryJsonError {
 type Result<T> = std::result::Result<T, BinaryJsonError>;
 
 /// Whether a body is in this format rather than text.
-pub(crate) fn is_binary(body: &[u8]) -> bool {
+pub fn is_binary(body: &[u8]) -> bool {
     body.first() == Some(&FORMAT)
 }
 
 /// The body as compact JSON text, its numbers in their shortest spelling.
-pub(crate) fn decode(body: &[u8]) -> Result<String> {
+pub fn decode(body: &[u8]) -> Result<String> {
     if !is_binary(body) {
         return Err(BinaryJsonError::Format);
     }

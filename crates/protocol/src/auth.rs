@@ -1,8 +1,8 @@
 //! Who is asking: master-key authorisation, exactly as the SDKs sign, and resource tokens.
 //!
 //! A client signs verb, resource type, resource link and date with the account key. The
-//! server derives type and link from the path; whatever it derives differently from the
-//! client is refused, so odd spellings of a path open nothing.
+//! server derives type and link from what the request names; whatever it derives differently
+//! from the client is refused, so odd spellings of a path open nothing.
 
 use std::sync::Arc;
 
@@ -15,7 +15,6 @@ use percent_encoding::percent_decode_str;
 use service::Principal;
 use sha2::Sha256;
 
-use crate::route::Path;
 use crate::token;
 
 /// The key that every Cosmos DB emulator has and every SDK's samples use.
@@ -54,7 +53,7 @@ impl AccountKeys {
     }
 
     /// The key that resource tokens are signed with: the first one.
-    pub(crate) fn signing(&self) -> &[u8] {
+    pub fn signing(&self) -> &[u8] {
         self.full.first().map(Vec::as_slice).unwrap_or_default()
     }
 }
@@ -66,19 +65,22 @@ fn decode_key(text: &str) -> Result<Vec<u8>, InvalidKey> {
 
 /// What a request says about itself, as far as it is signed.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Claim<'a> {
-    pub(crate) verb: &'a str,
-    pub(crate) path: &'a Path,
-    pub(crate) authorization: Option<&'a str>,
+pub struct Claim<'a> {
+    pub verb: &'a str,
+    /// Kinds and names in turn, such as `dbs`, `D`, `colls`; they end with a kind for a feed.
+    pub segments: &'a [String],
+    /// Further links that may have been signed instead, each for an item.
+    pub other_links: &'a [String],
+    pub authorization: Option<&'a str>,
     /// The `x-ms-date` header.
-    pub(crate) ms_date: Option<&'a str>,
+    pub ms_date: Option<&'a str>,
     /// The `date` header, which counts if the other is absent.
-    pub(crate) date: Option<&'a str>,
+    pub date: Option<&'a str>,
 }
 
 /// Why a request is not authorised.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub(crate) enum Refused {
+pub enum Refused {
     #[error(
         "Required Header authorization is missing. Ensure a valid Authorization token is passed."
     )]
@@ -109,7 +111,7 @@ pub(crate) enum Refused {
 }
 
 /// Finds out who is asking.
-pub(crate) fn authenticate(
+pub fn authenticate(
     claim: Claim<'_>,
     keys: &AccountKeys,
     now: Timestamp,
@@ -126,7 +128,7 @@ pub(crate) fn authenticate(
     let dates =
         Dates { ms: claim.ms_date.unwrap_or_default(), plain: claim.date.unwrap_or_default() };
     dates.check(now, skew_secs_max)?;
-    let payloads = payloads(claim.verb, claim.path, dates);
+    let payloads = payloads(&claim, dates);
     let signed_by =
         |key: &Vec<u8>| payloads.iter().any(|payload| is_signature(key, payload, &signature));
     if keys.full.iter().any(signed_by) {
@@ -174,11 +176,11 @@ fn parse_header(header: &str) -> Result<Shown, Refused> {
 }
 
 /// A time as HTTP spells it.
-pub(crate) fn rfc1123(time: Timestamp) -> String {
+pub fn rfc1123(time: Timestamp) -> String {
     httpdate::fmt_http_date(std::time::UNIX_EPOCH + std::time::Duration::from_secs(time.secs()))
 }
 
-pub(crate) fn parse_rfc1123(text: &str) -> Option<Timestamp> {
+pub fn parse_rfc1123(text: &str) -> Option<Timestamp> {
     let time = httpdate::parse_http_date(text).ok()?;
     let since_epoch = time.duration_since(std::time::UNIX_EPOCH).ok()?;
     Some(Timestamp::from_millis(since_epoch.as_secs().checked_mul(1000)?))
@@ -201,10 +203,11 @@ impl Dates<'_> {
     }
 }
 
-/// The texts that a client may have signed for this path: by name, and by
+/// The texts that a client may have signed for this resource: by name, and by
 /// resource id where the path could be one.
-fn payloads(verb: &str, path: &Path, dates: Dates<'_>) -> Vec<String> {
-    let (kind, link) = signed_resource(path.segments());
+fn payloads(claim: &Claim<'_>, dates: Dates<'_>) -> Vec<String> {
+    let Claim { verb, segments, other_links, .. } = *claim;
+    let (kind, link) = signed_resource(segments);
     let text = |link: &str| {
         format!(
             "{}\n{}\n{link}\n{}\n{}\n",
@@ -220,10 +223,8 @@ fn payloads(verb: &str, path: &Path, dates: Dates<'_>) -> Vec<String> {
         text_without_date(verb, kind, &link, dates.ms)
     };
     let mut payloads = vec![plain];
-    let with_slashes = path.links_with_slashes();
-    payloads
-        .extend(with_slashes.iter().map(|link| text_without_date(verb, "docs", link, dates.ms)));
-    if let Some(rid) = signed_rid(path.segments(), &link) {
+    payloads.extend(other_links.iter().map(|link| text_without_date(verb, "docs", link, dates.ms)));
+    if let Some(rid) = signed_rid(segments, &link) {
         payloads.push(text_without_date(verb, kind, &rid, dates.ms));
     }
     payloads

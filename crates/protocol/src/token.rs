@@ -6,22 +6,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use bytes::Bytes;
 use hmac::{Hmac, Mac};
-use model::json::{self, Value};
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use model::rid::ContainerRid;
-use service::{GrantScope, Kind, Mode, PermissionGrant};
+use service::{GrantScope, Mode, PermissionGrant};
 use sha2::Sha256;
 
 use crate::auth::{Refused, rfc1123};
-use crate::error::WireError;
-use crate::gateway::Call;
-
-/// How long a token is valid unless its reader asks for less or more.
-const LIFE_SECS_DEFAULT: u64 = 3_600;
-const EXPIRY: &str = "x-ms-documentdb-expiry-seconds";
 
 /// Keys for tokens are derived under this name, so that no signature of a request
 /// can ever be one of a token.
@@ -30,54 +22,16 @@ const DERIVATION: &[u8] = b"orrery resource token 1";
 /// What a resource token begins with.
 const PREFIX: &str = "type=resource&ver=1&sig=";
 
-/// Adds tokens to the permissions of an answer.
-#[derive(Debug)]
-pub(crate) struct Issuer {
-    until: Timestamp,
-}
-
-impl Issuer {
-    /// The issuer for answers about resources of a kind; `None` if they get no tokens.
-    /// Called before anything is done, as it may refuse the request.
-    pub(crate) fn of(call: &Call<'_>, kind: Kind) -> Result<Option<Issuer>, WireError> {
-        if kind != Kind::Permission {
-            return Ok(None);
-        }
-        let until = call.now().secs() + life_secs(call)?;
-        Ok(Some(Issuer { until: Timestamp::from_millis(until * 1000) }))
-    }
-
-    /// The permission with a token, if it grants anything.
-    pub(crate) async fn with_token(&self, call: &Call<'_>, body: Bytes) -> Bytes {
-        runtime::short_work(1);
-        let Ok(permission) = json::parse(&body) else { return body };
-        let Some(grant) = call.grant(&permission).await else { return body };
-        let Value::Object(mut permission) = permission else { return body };
-        permission.insert("_token", issue(call.signing_key(), &grant, self.until));
-        Value::Object(permission).to_string().into()
-    }
-}
-
-fn life_secs(call: &Call<'_>) -> Result<u64, WireError> {
-    let Some(text) = call.headers.text(EXPIRY) else { return Ok(LIFE_SECS_DEFAULT) };
-    let limits = call.limits();
-    let (min, max) = (limits.resource_token_secs_min, limits.resource_token_secs_max);
-    let secs = text.trim().parse().ok().filter(|secs| (min..=max).contains(secs));
-    secs.ok_or_else(|| {
-        WireError::bad_request(format!(
-            "The value of the header {EXPIRY} must be a number of seconds from {min} to {max}."
-        ))
-    })
-}
-
-fn issue(key: &[u8], grant: &PermissionGrant, until: Timestamp) -> String {
+/// The token for what a permission grants.
+#[must_use]
+pub fn issue(key: &[u8], grant: &PermissionGrant, until: Timestamp) -> String {
     let payload = encode(grant, until);
     let signature = signing(key, &payload).finalize().into_bytes();
     format!("{PREFIX}{};{};", URL_SAFE_NO_PAD.encode(signature), URL_SAFE_NO_PAD.encode(payload))
 }
 
 /// Reads the `sig` of a token that was issued under one of the keys.
-pub(crate) fn verify<'a>(
+pub fn verify<'a>(
     keys: impl Iterator<Item = &'a [u8]>,
     signature: &str,
     now: Timestamp,

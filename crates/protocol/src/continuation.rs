@@ -22,19 +22,19 @@ const ACROSS_ENDS: &str = r#"","range":{"min":"","max":"FF"}}"#;
 const AFTER_ROWS: &str = "rows-";
 
 /// The token of a position in a feed of resources.
-pub(crate) fn token(rest: &ResourceRest) -> String {
+pub fn token(rest: &ResourceRest) -> String {
     match rest {
         ResourceRest::AfterName(name) => hex(name),
         ResourceRest::AfterRows(count) => format!("{AFTER_ROWS}{count}"),
     }
 }
 
-pub(crate) fn parse_name(token: &str) -> Result<String, WireError> {
+pub fn parse_name(token: &str) -> Result<String, WireError> {
     unhex(token).filter(|name| !name.is_empty()).ok_or_else(malformed)
 }
 
 /// Where a query on resources continues.
-pub(crate) fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
+pub fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
     match token.strip_prefix(AFTER_ROWS) {
         Some(count) => count.parse().map(ResourceRest::AfterRows).map_err(|_| malformed()),
         None => parse_name(token).map(ResourceRest::AfterName),
@@ -43,7 +43,7 @@ pub(crate) fn parse_resource(token: &str) -> Result<ResourceRest, WireError> {
 
 /// The token of a position between the rows of a query. One that went to all partitions has
 /// the form of the service's gateway, which says what its token covers: everything.
-pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
+pub fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
     let token = URL_SAFE_NO_PAD.encode(cursor.to_bytes());
     if is_across { format!("{ACROSS_BEGINS}{token}{ACROSS_ENDS}") } else { token }
 }
@@ -51,7 +51,7 @@ pub(crate) fn cursor_token(cursor: &Cursor, is_across: bool) -> String {
 /// Where a query, or a list of items, continues. A token that the service itself made refers to a container that
 /// does not exist here; as the service does with tokens of other containers, the query
 /// starts from the beginning.
-pub(crate) fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
+pub fn parse_cursor(token: &str) -> Result<Option<Cursor>, WireError> {
     let inner = token.strip_prefix(ACROSS_BEGINS).and_then(|it| it.strip_suffix(ACROSS_ENDS));
     let token = inner.unwrap_or(token);
     if is_of_the_service(token) {

@@ -6,7 +6,7 @@ use service::{QueryPlan, RingRange};
 /// The form of plans that clients read.
 const VERSION: u32 = 2;
 
-pub(crate) fn value(plan: &QueryPlan) -> Value {
+pub fn value(plan: &QueryPlan) -> Value {
     let range = |range: &RingRange| {
         let mut object = Object::new();
         object.insert("min", range.min.to_string());
