@@ -45,6 +45,8 @@ pub struct InContainer<V> {
     /// The resource id that the container must have, if the client names one: it may have
     /// been dropped and recreated since the client looked.
     pub intended_rid: Option<String>,
+    /// The physical partition that the client has sent the request to, if it chose one.
+    pub addressed: Option<PartitionId>,
     /// Whether the client can follow merges of physical partitions. Only required of those
     /// that name them.
     pub merge_aware: bool,
@@ -55,7 +57,7 @@ impl<V> InContainer<V> {
     /// For callers that know the container and follow its layout.
     #[must_use]
     pub fn new(container: Link, verb: V) -> InContainer<V> {
-        InContainer { container, intended_rid: None, merge_aware: true, verb }
+        InContainer { container, intended_rid: None, addressed: None, merge_aware: true, verb }
     }
 }
 

@@ -365,7 +365,8 @@ impl Call<'_> {
             .text("x-ms-cosmos-intended-collection-rid")
             .filter(|rid| *rid != "null")
             .map(str::to_owned);
-        self.execute(InContainer { container, intended_rid, merge_aware, verb }).await
+        self.execute(InContainer { container, intended_rid, addressed: None, merge_aware, verb })
+            .await
     }
 
     async fn execute<V: Verb>(&self, verb: V) -> Result<Response<V::Reply>, Failure> {

@@ -11,11 +11,12 @@ use model::rid::{ContainerRid, ItemRid};
 use crate::catalogue::ContainerEntry;
 use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
+use crate::items::named;
 use crate::pipeline::authorise::Authorised;
 use crate::pipeline::meta::{Owner, ResponseMeta};
 use crate::request::InContainer;
 use crate::service::Service;
-use crate::verb::{ContainerVerb, Verb};
+use crate::verb::{ContainerVerb, Reach, Verb};
 
 /// A container as one request finds it: with the layout that it uses to its end.
 #[derive(Clone, Debug)]
@@ -73,9 +74,10 @@ impl Service {
     /// Resolves the container of a verb, and the item if it is named by its resource id.
     pub(crate) async fn resolve_container<V: ContainerVerb>(
         &self,
-        InContainer { container: link, intended_rid, merge_aware, verb }: &mut InContainer<V>,
+        request: &mut InContainer<V>,
         meta: &mut ResponseMeta,
     ) -> Result<ResolvedContainer, ServiceError> {
+        let InContainer { container: link, intended_rid, addressed, merge_aware, verb } = request;
         let container = ResolvedContainer::from(self.container(link)?);
         meta.owner = Some(container.names.clone());
         if intended_rid.as_ref().is_some_and(|rid| *container.names.rid != **rid) {
@@ -85,12 +87,41 @@ impl Service {
         if merged && verb.facts().names_partitions {
             return Err(ServiceError::MergeUnaware);
         }
+        if let Some(addressed) = *addressed {
+            self.check_addressed(&container, addressed, &verb.facts().reach)?;
+        }
         if let Some((key, id)) = verb.item_mut()
             && is_by_rid(link, &container.names)
         {
             Box::pin(self.resolve_item(&container, key, id)).await?;
         }
         Ok(container)
+    }
+
+    /// Whether a partition that a client has addressed still has what the request can reach. The
+    /// key decides where there is one: answered by another partition than the one that the client
+    /// believes in, a query could return the same rows twice.
+    fn check_addressed(
+        &self,
+        container: &ResolvedContainer,
+        addressed: PartitionId,
+        reach: &Reach<'_>,
+    ) -> Result<(), ServiceError> {
+        let exists = || container.layout.partition(addressed).map(|_| ());
+        let checked = match reach {
+            Reach::Key(key) if !container.key_definition().is_prefix(key) => {
+                match self.locate(container, Some(key), None) {
+                    Ok(position) if container.route(&position)?.id() != addressed => {
+                        Err(ClusterError::Switching(addressed))
+                    }
+                    // A key that the container cannot have is refused by the verb.
+                    Ok(_) | Err(_) => Ok(()),
+                }
+            }
+            Reach::Key(_) | Reach::Keys(_) | Reach::Everything => exists(),
+            Reach::Layout | Reach::Nothing => Ok(()),
+        };
+        checked.map_err(|error| named(container, error))
     }
 
     /// In a link by resource ids the last one is an item's, too.
