@@ -6,10 +6,15 @@
 //!
 //! Must not know: headers, frames, partitions, storage.
 
+pub mod address;
 pub mod auth;
 pub mod binary_json;
 pub mod continuation;
 pub mod error;
+pub mod page;
 pub mod plan;
+pub mod resource;
+pub mod resume;
+pub mod statement;
 pub mod system_properties;
 pub mod token;

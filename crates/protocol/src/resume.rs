@@ -8,10 +8,12 @@ use model::json::{DistinctHash, JsonKind, Value};
 use model::rid::ItemRid;
 use service::{ResumeFilter, SortValue};
 
-use protocol::error::WireError;
+use crate::error::WireError;
 
 /// The filter in the body of a query, if there is one.
-pub(super) fn filter(body: &Value) -> Result<Option<ResumeFilter>, WireError> {
+/// # Errors
+/// It is malformed.
+pub fn filter(body: &Value) -> Result<Option<ResumeFilter>, WireError> {
     match body.get("resumeFilter").filter(|filter| !filter.is_null()) {
         None => Ok(None),
         Some(filter) => parse(filter).map(Some).ok_or_else(malformed),

@@ -2,10 +2,10 @@
 
 use model::json::{Object, Value};
 
-use crate::addresses::REPLICAS;
 use crate::gateway::Call;
 use crate::headers::CONSISTENCY;
 use crate::reply::Answer;
+use protocol::address::REPLICAS;
 use protocol::error::WireError;
 
 /// Limits that clients' query engines want to know, as a JSON text inside JSON.

@@ -11,19 +11,15 @@
 use bytes::Bytes;
 use http::Method;
 use model::json::{Object, Value};
+use protocol::address::{Addressed, ReplicaPath};
 use service::{Link, PartitionId, RangeInfo, Ranges, ReadRanges};
 
 use crate::gateway::Call;
-use crate::page::{Page, Row};
+use crate::page;
 use crate::ranges::range_rid;
 use crate::reply::Answer;
 use protocol::error::WireError;
-
-/// Addresses of a partition: a primary, and three secondaries for quorums of two.
-pub(crate) const REPLICAS: [&str; 4] = ["1p", "2s", "3s", "4s"];
-
-/// What the range of the master partition is called: where databases and containers are kept.
-const MASTER: &str = "M";
+use protocol::page::{Page, Row};
 
 /// The resource id of the master partition. No range of a container has it.
 const MASTER_RID: &str = "0";
@@ -36,7 +32,7 @@ const HOST_DEFAULT: &str = "localhost:8081";
 
 /// Of what the addresses are requested.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Addressed {
+pub(crate) enum AddressesOf {
     Master,
     Container(Link),
 }
@@ -86,10 +82,8 @@ impl AddressFilter {
 /// One address before it is text.
 #[derive(Debug)]
 struct Address {
-    service: String,
-    range: String,
+    path: ReplicaPath,
     rid: String,
-    replica: &'static str,
 }
 
 impl Row for Address {
@@ -100,22 +94,23 @@ impl Row for Address {
 
 pub(crate) async fn answer(
     call: &Call<'_>,
-    addressed: Addressed,
+    of: AddressesOf,
     filter: AddressFilter,
 ) -> Result<Answer, WireError> {
     if *call.method != Method::GET {
         return Err(call.not_allowed());
     }
-    let (rows, meta) = match addressed {
-        Addressed::Master => (replicas("master", MASTER, MASTER_RID).collect(), None),
-        Addressed::Container(container) => {
+    let (rows, meta) = match of {
+        AddressesOf::Master => (replicas(Addressed::Master, MASTER_RID).collect(), None),
+        AddressesOf::Container(container) => {
             let response = call.container(container, ReadRanges).await?;
             (of_container(&response.reply, &filter), Some(response.meta))
         }
     };
     let base = format!("{}://{}", filter.protocol.name(), authority(call));
     let page = Page { owner_rid: String::new(), name: "Addresss", rows };
-    let answer = page.answer(call, move |address| body(&address, filter.protocol, &base)).await?;
+    let answer =
+        page::answer(page, call, move |address| body(&address, filter.protocol, &base)).await?;
     Ok(match &meta {
         Some(meta) => answer.with_meta(meta),
         None => answer,
@@ -125,28 +120,18 @@ pub(crate) async fn answer(
 /// Ranges that do not exist are left out: clients then read the ranges again.
 fn of_container(ranges: &Ranges, filter: &AddressFilter) -> Vec<Address> {
     let Ranges { container, ranges, .. } = ranges;
-    let service = container.to_string();
-    let service = service.trim_end_matches('=');
-    let is_asked = |range: &&RangeInfo| match &filter.ranges {
-        Some(asked) => asked.contains(&range.id),
-        None => true,
+    let is_asked =
+        |range: &&RangeInfo| filter.ranges.as_ref().is_none_or(|ids| ids.contains(&range.id));
+    let of_range = |range: &RangeInfo| {
+        let rid = range_rid(*container, range.id);
+        replicas(Addressed::Range(*container, range.id), &rid)
     };
-    let asked = ranges.iter().filter(is_asked);
-    asked
-        .flat_map(|range| {
-            replicas(service, &range.id.to_string(), &range_rid(*container, range.id))
-        })
-        .collect()
+    ranges.iter().filter(is_asked).flat_map(of_range).collect()
 }
 
-fn replicas<'a>(service: &str, range: &str, rid: &str) -> impl Iterator<Item = Address> + use<'a> {
-    let (service, range, rid) = (service.to_owned(), range.to_owned(), rid.to_owned());
-    REPLICAS.into_iter().map(move |replica| Address {
-        service: service.clone(),
-        range: range.clone(),
-        rid: rid.clone(),
-        replica,
-    })
+fn replicas(of: Addressed, rid: &str) -> impl Iterator<Item = Address> + use<> {
+    let rid = rid.to_owned();
+    ReplicaPath::all(of).map(move |path| Address { path, rid: rid.clone() })
 }
 
 /// The host and port that the client has used. Clients pass over an IPv6 address, and this server
@@ -161,14 +146,13 @@ fn authority(call: &Call<'_>) -> String {
 
 /// The misspelt names are the protocol's.
 fn body(address: &Address, protocol: AddressProtocol, base: &str) -> Bytes {
-    let Address { service, range, rid, replica } = address;
-    let uri =
-        format!("{base}/apps/orrery/services/{service}/partitions/{range}/replicas/{replica}/");
+    let Address { path, rid } = address;
+    let range = path.of.range();
     let mut object = Object::new();
-    object.insert("isPrimary", Value::from(Some(replica) == REPLICAS.first()));
+    object.insert("isPrimary", path.is_primary());
     object.insert("protocol", protocol.name());
     object.insert("logicalUri", "");
-    object.insert("physcialUri", uri);
+    object.insert("physcialUri", format!("{base}{path}"));
     object.insert("partitionKeyRangeId", range.as_str());
     object.insert("partitionIndex", format!("{range}@0"));
     object.insert("_rid", rid.as_str());

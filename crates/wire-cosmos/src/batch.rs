@@ -26,10 +26,11 @@ use service::{
 use crate::gateway::Call;
 use crate::headers::{BATCH_ATOMIC, BATCH_CONTINUE};
 use crate::items::range_id;
-use crate::reply::{Answer, status_of};
+use crate::reply::Answer;
 use crate::system_properties::shown;
 use protocol::binary_json;
 use protocol::error::WireError;
+use protocol::resource::status_of;
 
 /// The encoding of a body, and of its answer.
 #[derive(Clone, Copy, Debug)]

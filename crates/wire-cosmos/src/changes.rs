@@ -14,11 +14,12 @@ use service::{Change, ChangeFeed, ChangeList, ChangeStart, Link};
 use crate::gateway::Call;
 use crate::headers::PAGE_ITEMS_DEFAULT;
 use crate::items::scope;
-use crate::page::{Page, Row};
+use crate::page;
 use crate::reply::Answer;
 use crate::system_properties::{self, with};
 use protocol::auth::parse_rfc1123;
 use protocol::error::WireError;
+use protocol::page::Page;
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -47,16 +48,10 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     } else {
         let view = system_properties::view(call);
         let page = Page { owner_rid, name: "Documents", rows: changes };
-        page.answer(call, move |change| view(form(&change))).await?
+        page::answer(page, call, move |change| view(form(&change))).await?
     };
     answer.set("etag", &format!("\"{through}\""));
     Ok(answer.with_meta(&response.meta))
-}
-
-impl Row for Change {
-    fn bytes(&self) -> usize {
-        self.text.len()
-    }
 }
 
 fn check_kind(call: &Call<'_>) -> Result<(), WireError> {

@@ -15,13 +15,15 @@ use crate::headers::{
     CONTINUATION, END_EPK, Headers, IS_BATCH, IS_QUERY_PLAN, IS_UPSERT, PAGE_ITEMS_DEFAULT,
     RANGE_ID, START_EPK,
 };
-use crate::page::Page;
+use crate::page;
 use crate::query::{self, is_query};
-use crate::reply::{Answer, status_of};
+use crate::reply::Answer;
 use crate::scripts::{self, POST_TRIGGER, PRE_TRIGGER};
 use crate::system_properties::{self, shown};
 use protocol::continuation;
 use protocol::error::WireError;
+use protocol::page::Page;
+use protocol::resource::status_of;
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
@@ -114,7 +116,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let Feed { owner_rid, bodies, rest } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, false));
     let page = Page { owner_rid, name: "Documents", rows: bodies };
-    let answer = page.answer(call, system_properties::view(call)).await?;
+    let answer = page::answer(page, call, system_properties::view(call)).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }
 

@@ -7,7 +7,6 @@
 //! works here works there; people and tools can ask for the merged answer.
 
 mod metrics;
-mod resume;
 
 pub(crate) use metrics::explained;
 
@@ -22,11 +21,13 @@ use crate::headers::{
     ACROSS_PARTITIONS, CONTINUATION, END_EPK, Headers, IS_QUERY, PARTITION_KEY, RANGE_ID, START_EPK,
 };
 use crate::items::scope;
-use crate::page::Page;
+use crate::page;
 use crate::reply::Answer;
 use crate::system_properties;
 use protocol::error::{Detail, WireError};
-use protocol::{continuation, plan};
+use protocol::page::Page;
+use protocol::statement::Statement;
+use protocol::{continuation, plan, resume};
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";
@@ -49,28 +50,6 @@ const EXPLAIN: &str = "x-orrery-query-explain";
 /// documented to have. Bytes, time and charge end most pages before.
 const PAGE_ROWS: usize = 1_000;
 
-/// A query as it is in a body.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) struct Statement {
-    pub(crate) text: String,
-    pub(crate) parameters: Value,
-}
-
-impl Statement {
-    pub(crate) fn of(call: &Call<'_>) -> Result<Statement, WireError> {
-        Statement::read(&call.json()?)
-    }
-
-    fn read(body: &Value) -> Result<Statement, WireError> {
-        let text = body.get("query").and_then(Value::as_str);
-        let text =
-            text.ok_or_else(|| WireError::bad_request("The request body has no 'query' text."))?;
-        let parameters = body.get("parameters").filter(|value| !value.is_null()).cloned();
-        let parameters = parameters.unwrap_or_else(|| Value::Array(Vec::new()));
-        Ok(Statement { text: text.to_owned(), parameters })
-    }
-}
-
 /// Whether a POST on a feed is a query.
 pub(crate) fn is_query(headers: Headers<'_>) -> bool {
     let content_type = headers.text("content-type").unwrap_or_default();
@@ -88,14 +67,15 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
     let page = Page { owner_rid, name: "Documents", rows };
-    let answer = page.answer(call, system_properties::view(call)).await?.with_meta(&response.meta);
+    let answer =
+        page::answer(page, call, system_properties::view(call)).await?.with_meta(&response.meta);
     let answer = reported(call, answer, &report, keyed).with_report(report);
     Ok(answer.with_continuation(rest.as_deref()))
 }
 
 /// The plan for a client that asks each partition itself.
 pub(crate) async fn plan(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    let Statement { text, parameters } = Statement::of(call)?;
+    let Statement { text, parameters } = Statement::read(&call.json()?)?;
     let features = Features::parse(call.headers.text(FEATURES).unwrap_or_default());
     let features = match call.headers.text(PARTITION_KEY) {
         Some(_) => features.with_key(),
@@ -184,7 +164,7 @@ fn reported(call: &Call<'_>, mut answer: Answer, report: &QueryReport, keyed: bo
         answer.set(INDEX_METRICS, &metrics::index_use(&report.usage, keyed));
     }
     if call.headers.flag(POPULATE_ADVICE)
-        && let Ok(statement) = Statement::of(call)
+        && let Ok(statement) = call.json().and_then(|body| Statement::read(&body))
         && let Some(advice) = metrics::advice(&advice_on(&statement.text))
     {
         answer.set("x-ms-cosmos-query-advice", &advice);

@@ -10,12 +10,10 @@ use model::rid::{ChildKind, ChildRid, ContainerRid};
 use service::{Link, PartitionId, RangeInfo, Ranges, ReadRanges};
 
 use crate::gateway::Call;
-use crate::page::{Page, Row};
+use crate::page;
 use crate::reply::Answer;
 use protocol::error::WireError;
-
-/// What a range has in an answer, roughly.
-const RANGE_BYTES: usize = 400;
+use protocol::page::Page;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET {
@@ -34,16 +32,10 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     } else {
         let owner_rid = container.to_string();
         let page = Page { owner_rid, name: "PartitionKeyRanges", rows: ranges };
-        page.answer(call, move |range| body(container, &range).into()).await?
+        page::answer(page, call, move |range| body(container, &range).into()).await?
     };
     answer.set("etag", &format!("\"{change}\""));
     Ok(answer.with_meta(&response.meta))
-}
-
-impl Row for RangeInfo {
-    fn bytes(&self) -> usize {
-        RANGE_BYTES
-    }
 }
 
 fn parse_etag(text: &str) -> Option<u64> {

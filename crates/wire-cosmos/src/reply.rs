@@ -10,7 +10,7 @@ use model::charge::Charge;
 use model::etag::Etag;
 use model::position::{Lsn, Timestamp};
 use percent_encoding::{CONTROLS, utf8_percent_encode};
-use service::{EffectKind, Kind, PartitionId, QueryReport, ResponseMeta};
+use service::{PartitionId, QueryReport, ResponseMeta};
 
 use crate::headers::{ACTIVITY_ID, CONTINUATION, RANGE_ID, SESSION_TOKEN};
 use crate::{error, query, scripts, usage};
@@ -230,31 +230,6 @@ impl Answer {
 /// A link by names, encoded for a header: what is not ASCII is percent-encoded.
 fn alternate_path(link: &str) -> Cow<'_, str> {
     utf8_percent_encode(link, CONTROLS).into()
-}
-
-/// The status of something done to one resource.
-pub(crate) fn status_of(kind: EffectKind) -> StatusCode {
-    match kind {
-        EffectKind::Created => StatusCode::CREATED,
-        EffectKind::Replaced | EffectKind::Read => StatusCode::OK,
-        EffectKind::Deleted => StatusCode::NO_CONTENT,
-        EffectKind::NotModified => StatusCode::NOT_MODIFIED,
-    }
-}
-
-/// The name of the array in a feed's envelope.
-pub(crate) fn feed_name(kind: Kind) -> &'static str {
-    match kind {
-        Kind::Database => "Databases",
-        Kind::Container => "DocumentCollections",
-        Kind::User => "Users",
-        Kind::Permission => "Permissions",
-        Kind::ClientEncryptionKey => "ClientEncryptionKeys",
-        Kind::StoredProcedure => "StoredProcedures",
-        Kind::Trigger => "Triggers",
-        Kind::UserDefinedFunction => "UserDefinedFunctions",
-        Kind::Offer => "Offers",
-    }
 }
 
 #[cfg(test)]

@@ -2,8 +2,7 @@
 
 use bytes::Bytes;
 use http::Method;
-use model::json::{self, Value};
-use model::policy::{without_outdated_indexes, without_system_key};
+use model::json::Value;
 use service::{
     Feed, Kind, Link, ListResources, Migration, OfferType, QueryResources, ResourceAction,
     ResourceReply, ResourceRest, Response,
@@ -12,13 +11,16 @@ use service::{
 use crate::gateway::Call;
 use crate::headers::{CONTINUATION, IS_UPSERT, PAGE_ITEMS_DEFAULT};
 use crate::issuer::Issuer;
-use crate::page::Page;
-use crate::query::{Statement, is_query};
-use crate::reply::{Answer, feed_name, status_of};
+use crate::page;
+use crate::query::is_query;
+use crate::reply::Answer;
 use crate::scripts;
 use crate::usage;
 use protocol::continuation;
 use protocol::error::WireError;
+use protocol::page::Page;
+use protocol::resource::{as_they_are, as_they_were, feed_name, status_of};
+use protocol::statement::Statement;
 
 /// Requests on all resources of a kind.
 pub(crate) async fn feed(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
@@ -95,7 +97,7 @@ async fn list(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireE
 }
 
 async fn query(call: &Call<'_>, parent: Link, kind: Kind) -> Result<Answer, WireError> {
-    let Statement { text, parameters } = Statement::of(call)?;
+    let Statement { text, parameters } = Statement::read(&call.json()?)?;
     let after = call.headers.text(CONTINUATION).map(continuation::parse_resource).transpose()?;
     let items_max = call.headers.items_max(PAGE_ITEMS_DEFAULT)?;
     let shown = view(call);
@@ -134,27 +136,6 @@ fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
 /// A resource as clients of this version know it.
 pub(crate) fn of_its_time(call: &Call<'_>, body: Bytes) -> Bytes {
     view(call)(body)
-}
-
-fn as_they_are(body: Bytes) -> Bytes {
-    without(body, "\"indexes\"", without_outdated_indexes)
-}
-
-/// Old clients require a key with every request on a container that has one, even if the
-/// service added it.
-fn as_they_were(body: Bytes) -> Bytes {
-    without(body, "\"systemKey\"", without_system_key)
-}
-
-/// Most contain nothing of the kind, which a search for the word shows without parsing the
-/// text.
-fn without(body: Bytes, word: &str, change: fn(&Value) -> Option<Value>) -> Bytes {
-    let is_concerned = std::str::from_utf8(&body).is_ok_and(|text| text.contains(word));
-    let changed = || change(&json::parse(&body).ok()?);
-    match is_concerned.then(changed).flatten() {
-        Some(shown) => shown.to_string().into(),
-        None => body,
-    }
 }
 
 async fn one(
@@ -198,6 +179,6 @@ async fn feed_answer(
     }
     let rest = rest.as_ref().map(continuation::token);
     let page = Page { owner_rid, name: feed_name(kind), rows: bodies };
-    let answer = page.answer(call, shown).await?;
+    let answer = page::answer(page, call, shown).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }

@@ -5,7 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::percent_decode_str;
 use service::{Kind, Link};
 
-use crate::addresses::{AddressFilter, AddressProtocol, Addressed};
+use crate::addresses::{AddressFilter, AddressProtocol, AddressesOf};
 
 /// Longest path that is parsed: the deepest link with names of maximal length.
 const PATH_BYTES_MAX: usize = 8 << 10;
@@ -16,7 +16,7 @@ pub(crate) enum Route {
     Account,
     /// Where replicas are, for clients in direct mode.
     Addresses {
-        of: Addressed,
+        of: AddressesOf,
         filter: AddressFilter,
     },
     /// All resources of a kind inside a parent.
@@ -66,12 +66,12 @@ impl Route {
             | Route::Conflicts { container }
             | Route::Conflict { container }
             | Route::KeyDelete { container }
-            | Route::Addresses { of: Addressed::Container(container), .. } => Some(container),
+            | Route::Addresses { of: AddressesOf::Container(container), .. } => Some(container),
             Route::Feed { parent: link, .. } | Route::Resource { link } => {
                 Some(link).filter(|link| link.kind() == Some(Kind::Container))
             }
             Route::Account
-            | Route::Addresses { of: Addressed::Master, .. }
+            | Route::Addresses { of: AddressesOf::Master, .. }
             | Route::Later { .. } => None,
         }
     }
@@ -224,13 +224,13 @@ impl Path {
 }
 
 /// What the subject of a request for addresses is part of: items of a container, or databases.
-fn addressed(subject: &[&str]) -> Option<Addressed> {
+fn addressed(subject: &[&str]) -> Option<AddressesOf> {
     if subject == ["dbs"] {
-        return Some(Addressed::Master);
+        return Some(AddressesOf::Master);
     }
     let (owner, rest) = split_owner(subject);
     let is_items = owner.kind() == Some(Kind::Container) && rest == ["docs"];
-    is_items.then_some(Addressed::Container(owner))
+    is_items.then_some(AddressesOf::Container(owner))
 }
 
 fn address_filter(query: &str) -> Result<AddressFilter, PathError> {
@@ -381,7 +381,7 @@ mod tests {
             "%24resolveFor=dbs%2fAQAAAA%3d%3d%2fcolls%2fx%2fdocs%2f&$filter=protocol eq rntbd",
         );
         assert_eq!(path.segments(), ["dbs", "AQAAAA==", "colls", "x", "docs"]);
-        let of = Addressed::Container(link("dbs/AQAAAA==/colls/x"));
+        let of = AddressesOf::Container(link("dbs/AQAAAA==/colls/x"));
         let filter = AddressFilter::default();
         assert_eq!(path.route(), Ok(Route::Addresses { of, filter }));
         assert_eq!(parse("$resolveFor=dbs").segments(), ["dbs"]);
@@ -389,7 +389,7 @@ mod tests {
         let some = parse("$resolveFor=dbs&$filter=protocol%20eq%20https&$partitionKeyRangeIds=1,2");
         let ranges = Some(vec![PartitionId(1), PartitionId(2)]);
         let filter = AddressFilter { protocol: AddressProtocol::Https, ranges };
-        assert_eq!(some.route(), Ok(Route::Addresses { of: Addressed::Master, filter }));
+        assert_eq!(some.route(), Ok(Route::Addresses { of: AddressesOf::Master, filter }));
         for query in ["$filter=protocol eq tcp&$resolveFor=dbs", "$filter=&$resolveFor=dbs"] {
             assert_eq!(Path::parse("/addresses/", Some(query)), Err(PathError::Filter));
         }

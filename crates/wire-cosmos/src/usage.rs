@@ -10,9 +10,10 @@ use service::{
 };
 
 use crate::gateway::Call;
-use crate::reply::{Answer, status_of};
+use crate::reply::Answer;
 use crate::resources::of_its_time;
 use protocol::error::WireError;
+use protocol::resource::status_of;
 
 const POPULATE_QUOTA: &str = "x-ms-documentdb-populatequotainfo";
 const POPULATE_STATISTICS: &str = "x-ms-documentdb-populatepartitionstatistics";
