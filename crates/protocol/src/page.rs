@@ -25,7 +25,7 @@ const RANGE_BYTES: usize = 400;
 
 /// Some rows, as the service returned them.
 #[derive(Debug)]
-pub struct Page<T> {
+pub struct Envelope<T> {
     pub owner_rid: String,
     /// The name of the array in the envelope.
     pub name: &'static str,
@@ -33,30 +33,30 @@ pub struct Page<T> {
 }
 
 /// What becomes a row of a page.
-pub trait Row: Send + 'static {
+pub trait EnvelopeRow: Send + 'static {
     /// About as many bytes as it has in an answer.
     fn bytes(&self) -> usize;
 }
 
-impl Row for Bytes {
+impl EnvelopeRow for Bytes {
     fn bytes(&self) -> usize {
         self.len()
     }
 }
 
-impl Row for Change {
+impl EnvelopeRow for Change {
     fn bytes(&self) -> usize {
         self.text.len()
     }
 }
 
-impl Row for RangeInfo {
+impl EnvelopeRow for RangeInfo {
     fn bytes(&self) -> usize {
         RANGE_BYTES
     }
 }
 
-impl<T: Row> Page<T> {
+impl<T: EnvelopeRow> Envelope<T> {
     /// The body with all rows, each as `shown` makes it of them: JSON text.
     pub async fn body(
         self,
@@ -111,7 +111,7 @@ mod tests {
     /// Writes a page of that many rows where requests are served.
     fn written(rows: usize) -> String {
         let row = Bytes::from_static(b"{}");
-        let page = Page { owner_rid: "a\"b".to_owned(), name: "Rows", rows: vec![row; rows] };
+        let page = Envelope { owner_rid: "a\"b".to_owned(), name: "Rows", rows: vec![row; rows] };
         let writing = async { page.write(0, |row| row, &|| Ok(())).unwrap() };
         let mut context = Context::from_waker(Waker::noop());
         match pin!(on_async_worker(writing)).poll(&mut context) {

@@ -19,7 +19,7 @@ use crate::page;
 use crate::ranges::range_rid;
 use crate::reply::Answer;
 use protocol::error::WireError;
-use protocol::page::{Page, Row};
+use protocol::page::{Envelope, EnvelopeRow};
 
 /// The resource id of the master partition. No range of a container has it.
 const MASTER_RID: &str = "0";
@@ -86,7 +86,7 @@ struct Address {
     rid: String,
 }
 
-impl Row for Address {
+impl EnvelopeRow for Address {
     fn bytes(&self) -> usize {
         ADDRESS_BYTES
     }
@@ -108,7 +108,7 @@ pub(crate) async fn answer(
         }
     };
     let base = format!("{}://{}", filter.protocol.name(), authority(call));
-    let page = Page { owner_rid: String::new(), name: "Addresss", rows };
+    let page = Envelope { owner_rid: String::new(), name: "Addresss", rows };
     let answer =
         page::answer(page, call, move |address| body(&address, filter.protocol, &base)).await?;
     Ok(match &meta {

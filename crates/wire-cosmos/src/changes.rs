@@ -19,7 +19,7 @@ use crate::reply::Answer;
 use crate::system_properties::{self, with};
 use protocol::auth::parse_rfc1123;
 use protocol::error::WireError;
-use protocol::page::Page;
+use protocol::page::Envelope;
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -47,7 +47,7 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Answer::unchanged()
     } else {
         let view = system_properties::view(call);
-        let page = Page { owner_rid, name: "Documents", rows: changes };
+        let page = Envelope { owner_rid, name: "Documents", rows: changes };
         page::answer(page, call, move |change| view(form(&change))).await?
     };
     answer.set("etag", &format!("\"{through}\""));

@@ -11,7 +11,7 @@ use crate::page;
 use crate::query::is_query;
 use crate::reply::Answer;
 use protocol::error::WireError;
-use protocol::page::Page;
+use protocol::page::Envelope;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {
@@ -19,7 +19,8 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     }
     let response = call.container(container, ReadRanges).await?;
     let owner = response.meta.owner.as_ref().map(|owner| owner.rid.to_string());
-    let page = Page { owner_rid: owner.unwrap_or_default(), name: "Conflicts", rows: Vec::new() };
+    let page =
+        Envelope { owner_rid: owner.unwrap_or_default(), name: "Conflicts", rows: Vec::new() };
     let answer = page::answer(page, call, |conflict: Bytes| conflict).await?;
     Ok(answer.with_meta(&response.meta))
 }

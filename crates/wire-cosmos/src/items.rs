@@ -22,7 +22,7 @@ use crate::scripts::{self, POST_TRIGGER, PRE_TRIGGER};
 use crate::system_properties::{self, shown};
 use protocol::continuation;
 use protocol::error::WireError;
-use protocol::page::Page;
+use protocol::page::Envelope;
 use protocol::resource::status_of;
 
 /// Requests on the items of a container. Headers decide what a POST is, in this order.
@@ -115,7 +115,7 @@ async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let response = call.container(container, list).await?;
     let Feed { owner_rid, bodies, rest } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, false));
-    let page = Page { owner_rid, name: "Documents", rows: bodies };
+    let page = Envelope { owner_rid, name: "Documents", rows: bodies };
     let answer = page::answer(page, call, system_properties::view(call)).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }

@@ -3,14 +3,14 @@
 use bytes::Bytes;
 use http::StatusCode;
 use protocol::error::WireError;
-use protocol::page::{Page, Row};
+use protocol::page::{Envelope, EnvelopeRow};
 
 use crate::gateway::Call;
 use crate::reply::{Answer, ITEM_COUNT};
 
 /// The answer with all rows, each as `shown` makes it of them: JSON text.
-pub(crate) async fn answer<T: Row>(
-    page: Page<T>,
+pub(crate) async fn answer<T: EnvelopeRow>(
+    page: Envelope<T>,
     call: &Call<'_>,
     shown: impl Fn(T) -> Bytes + Send + 'static,
 ) -> Result<Answer, WireError> {

@@ -25,7 +25,7 @@ use crate::page;
 use crate::reply::Answer;
 use crate::system_properties;
 use protocol::error::{Detail, WireError};
-use protocol::page::Page;
+use protocol::page::Envelope;
 use protocol::statement::Statement;
 use protocol::{continuation, plan, resume};
 
@@ -66,7 +66,7 @@ pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, W
     let response = call.container(container, query).await?;
     let QueryRows { owner_rid, rows, rest, report } = response.reply;
     let rest = rest.as_ref().map(|rest| continuation::cursor_token(rest, is_across));
-    let page = Page { owner_rid, name: "Documents", rows };
+    let page = Envelope { owner_rid, name: "Documents", rows };
     let answer =
         page::answer(page, call, system_properties::view(call)).await?.with_meta(&response.meta);
     let answer = reported(call, answer, &report, keyed).with_report(report);

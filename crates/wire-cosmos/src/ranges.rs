@@ -13,7 +13,7 @@ use crate::gateway::Call;
 use crate::page;
 use crate::reply::Answer;
 use protocol::error::WireError;
-use protocol::page::Page;
+use protocol::page::Envelope;
 
 pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     if *call.method != Method::GET {
@@ -31,7 +31,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
         Answer::unchanged()
     } else {
         let owner_rid = container.to_string();
-        let page = Page { owner_rid, name: "PartitionKeyRanges", rows: ranges };
+        let page = Envelope { owner_rid, name: "PartitionKeyRanges", rows: ranges };
         page::answer(page, call, move |range| body(container, &range).into()).await?
     };
     answer.set("etag", &format!("\"{change}\""));

@@ -18,7 +18,7 @@ use crate::scripts;
 use crate::usage;
 use protocol::continuation;
 use protocol::error::WireError;
-use protocol::page::Page;
+use protocol::page::Envelope;
 use protocol::resource::{as_they_are, as_they_were, feed_name, status_of};
 use protocol::statement::Statement;
 
@@ -178,7 +178,7 @@ async fn feed_answer(
         }
     }
     let rest = rest.as_ref().map(continuation::token);
-    let page = Page { owner_rid, name: feed_name(kind), rows: bodies };
+    let page = Envelope { owner_rid, name: feed_name(kind), rows: bodies };
     let answer = page::answer(page, call, shown).await?;
     Ok(answer.with_meta(&response.meta).with_continuation(rest.as_deref()))
 }
