@@ -18,6 +18,7 @@ use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
 use wire_cosmos::{Gateway, GatewayConfig, Observer, VerbLabel};
+use wire_rntbd::{DirectConfig, DirectGateway};
 
 use crate::background::{self, tasks};
 use crate::data_dir::{self, DataDir, say};
@@ -89,8 +90,13 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let service = open(dir.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
-    let config =
-        GatewayConfig { keys, region, direct: false, skew_secs_max: SKEW_SECS_MAX, slow_after };
+    let (direct, skew_secs_max) = (settings.direct, SKEW_SECS_MAX);
+    if direct {
+        let config = DirectConfig { keys: keys.clone(), skew_secs_max };
+        let gateway = DirectGateway::new(Arc::clone(&service), outside.clone(), config);
+        http.opened_direct(Arc::new(gateway));
+    }
+    let config = GatewayConfig { keys, region, direct, skew_secs_max, slow_after };
     let cosmos = Gateway::new(Arc::clone(&service), outside, config);
     process.opened(Arc::clone(&service));
     http.opened(Arc::new(cosmos.observed_by(Arc::new(durations))));

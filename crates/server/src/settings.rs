@@ -93,6 +93,11 @@ partial_settings! {
         #[arg(long, value_name = "NAME")]
         pub(crate) region: Option<RegionName>,
 
+        /// Let Java's and .NET's SDKs use direct mode, their default, on the same port: https only. Batches, stored
+        /// procedures and the change feed are not served in it yet.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) direct: Option<bool>,
+
         /// Folder that holds the data, created when missing [default: ./orrery-data].
         #[arg(long, value_name = "DIR")]
         pub(crate) data: Option<PathBuf>,
@@ -202,6 +207,7 @@ pub(crate) struct Settings {
     pub(crate) listen: Listen,
     pub(crate) host_names: Vec<HostName>,
     pub(crate) region: RegionName,
+    pub(crate) direct: bool,
     pub(crate) location: StorageLocation,
     pub(crate) key: Secret,
     pub(crate) read_only_key: Option<Secret>,
@@ -260,6 +266,7 @@ impl Settings {
             listen,
             host_names: merged.host_name.unwrap_or_default(),
             region: merged.region.unwrap_or_default(),
+            direct: merged.direct.unwrap_or_default(),
             location,
             key,
             read_only_key: merged.read_only_key,

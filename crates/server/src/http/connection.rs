@@ -7,6 +7,7 @@
 //! Each connection has one timer that checks its phase periodically instead of one timer
 //! per phase: limits are coarse, and requests pay nothing for them.
 
+mod direct;
 mod http1;
 mod http2;
 
@@ -20,6 +21,7 @@ use tokio::io::AsyncReadExt as _;
 use tokio::net::TcpStream;
 use tokio::time::timeout;
 use tokio_rustls::TlsAcceptor;
+use wire_rntbd::codec::{SNIFFED_BYTES, is_context_request};
 
 use crate::http::service::HttpService;
 use crate::http::transport::Socket;
@@ -81,7 +83,13 @@ pub(crate) async fn serve(
     if !speaks(&tcp, &http, &mut stop).await {
         return;
     }
-    match greet(tcp, tls).await {
+    let direct = http.direct().cloned();
+    match greet(tcp, tls, direct.is_some()).await {
+        Some((Protocol::Direct, socket, unread)) => {
+            if let Some(gateway) = direct {
+                direct::serve(socket, unread, http, gateway, stop).await;
+            }
+        }
         Some((Protocol::Http1, socket, unread)) => http1::serve(socket, unread, http, stop).await,
         Some((Protocol::Http2, socket, unread)) => http2::serve(socket, unread, http, stop).await,
         None => {}
@@ -131,11 +139,17 @@ impl ReaderProgress {
 enum Protocol {
     Http1,
     Http2,
+    /// Direct mode, in TLS only.
+    Direct,
 }
 
 /// Detects the protocol of a client, if it sends enough in time. Returns what was read as
 /// well.
-fn greet(tcp: TcpStream, tls: TlsAcceptor) -> Boxed<Option<(Protocol, Socket, Bytes)>> {
+fn greet(
+    tcp: TcpStream,
+    tls: TlsAcceptor,
+    direct: bool,
+) -> Boxed<Option<(Protocol, Socket, Bytes)>> {
     Box::pin(async move {
         let mut socket = match timeout(HANDSHAKE_MAX, open(tcp, tls)).await {
             Ok(Ok(socket)) => socket,
@@ -145,7 +159,8 @@ fn greet(tcp: TcpStream, tls: TlsAcceptor) -> Boxed<Option<(Protocol, Socket, By
             }
             Err(_) => return None,
         };
-        let (protocol, unread) = timeout(HEAD_MAX, greeting(&mut socket)).await.ok()?.ok()?;
+        let (protocol, unread) =
+            timeout(HEAD_MAX, greeting(&mut socket, direct)).await.ok()?.ok()?;
         Some((protocol, socket, unread))
     })
 }
@@ -162,7 +177,8 @@ async fn open(tcp: TcpStream, tls: TlsAcceptor) -> io::Result<Socket> {
 
 /// Reads until the protocol is known, and returns what was read. The ALPN result of TLS is
 /// ignored: the bytes say the same.
-async fn greeting(socket: &mut Socket) -> io::Result<(Protocol, Bytes)> {
+async fn greeting(socket: &mut Socket, direct: bool) -> io::Result<(Protocol, Bytes)> {
+    let direct = direct && matches!(socket, Socket::Tls(_));
     let mut buffer = [0; HTTP2_PREFACE.len()];
     let mut len = 0;
     loop {
@@ -170,12 +186,22 @@ async fn greeting(socket: &mut Socket) -> io::Result<(Protocol, Bytes)> {
         if *read == HTTP2_PREFACE[..] {
             return Ok((Protocol::Http2, Bytes::from_static(HTTP2_PREFACE)));
         }
-        let came = if HTTP2_PREFACE.starts_with(read) { socket.read(free).await? } else { 0 };
+        if direct && read.first_chunk().is_some_and(is_context_request) {
+            return Ok((Protocol::Direct, Bytes::copy_from_slice(read)));
+        }
+        let undecided = HTTP2_PREFACE.starts_with(read) || direct && may_be_direct(read);
+        let came = if undecided { socket.read(free).await? } else { 0 };
         if came == 0 {
             return Ok((Protocol::Http1, Bytes::copy_from_slice(read)));
         }
         len += came;
     }
+}
+
+/// Whether the first frame of direct mode could begin so: its length is far below the one that
+/// would use the fourth byte. No request of HTTP has a zero there, or is as short as this.
+fn may_be_direct(read: &[u8]) -> bool {
+    read.len() < SNIFFED_BYTES && read.iter().skip(3).all(|byte| *byte == 0)
 }
 
 #[cfg(test)]

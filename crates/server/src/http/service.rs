@@ -2,6 +2,7 @@
 //! body, enforces its memory limits, and counts the answer.
 
 mod body;
+pub(crate) mod direct;
 mod unread;
 
 use std::panic::resume_unwind;
@@ -19,9 +20,10 @@ use runtime::on_async_worker;
 use tokio::sync::Semaphore;
 use tokio::time::timeout;
 use wire_cosmos::{BODY_BYTES_MAX, Gateway, HttpHead, LetIn};
+use wire_rntbd::DirectGateway;
 
-pub(crate) use self::body::BodyMemory;
-use self::body::{BodyPermit, body_of, discard};
+pub(crate) use self::body::{BodyMemory, BodyPermit, STRANGER_DISCARD_BYTES_MAX};
+use self::body::{body_of, discard};
 pub(crate) use self::unread::{Answers, Outbox};
 use crate::http::host::Hosts;
 use crate::http::listener::ConnectionLimit;
@@ -59,6 +61,8 @@ pub(crate) struct HttpService {
     operator: Arc<OperatorGateway>,
     /// Set when the data has been opened.
     cosmos: OnceLock<Arc<Gateway>>,
+    /// The same for direct mode, where that is on.
+    direct: OnceLock<Arc<DirectGateway>>,
     hosts: Hosts,
     /// Queries are cancelled when the server stops.
     stop: Stop,
@@ -72,12 +76,23 @@ impl HttpService {
         hosts: Hosts,
         stop: Stop,
     ) -> HttpService {
-        HttpService { process, connections, operator, cosmos: OnceLock::new(), hosts, stop }
+        let (cosmos, direct) = (OnceLock::new(), OnceLock::new());
+        HttpService { process, connections, operator, cosmos, direct, hosts, stop }
     }
 
     /// Serves the data to users as well.
     pub(crate) fn opened(&self, cosmos: Arc<Gateway>) {
         self.cosmos.set(cosmos).expect("the data is opened once");
+    }
+
+    /// Serves clients in direct mode, too. Before the data is served to others, so that none is
+    /// given an address that leads nowhere.
+    pub(crate) fn opened_direct(&self, direct: Arc<DirectGateway>) {
+        self.direct.set(direct).expect("the data is opened once");
+    }
+
+    pub(crate) fn direct(&self) -> Option<&Arc<DirectGateway>> {
+        self.direct.get()
     }
 
     /// Answers one request, whatever it is.

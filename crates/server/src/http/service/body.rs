@@ -35,7 +35,7 @@ const BODY_PREPARED_BYTES_MAX: usize = 16 << 10;
 /// before, they retry for minutes. Unauthorised clients get less of it.
 const DISCARD_BYTES_MAX: u64 = 1 << 30;
 const DISCARD_MAX: Duration = Duration::from_secs(20);
-const STRANGER_DISCARD_BYTES_MAX: u64 = 32 << 20;
+pub(crate) const STRANGER_DISCARD_BYTES_MAX: u64 = 32 << 20;
 
 /// The whole body; `None` if it exceeds the limit.
 pub(super) async fn body_of(
@@ -187,7 +187,7 @@ pub(super) fn allowance() -> Arc<Semaphore> {
 /// What one body takes, first of its connection's allowance, then of the common budget, and
 /// when that is used up one of the overflow permits; given back when dropped.
 #[derive(Debug)]
-pub(super) struct BodyPermit {
+pub(crate) struct BodyPermit {
     allowance: Arc<Semaphore>,
     memory: BodyMemory,
     held: Vec<OwnedSemaphorePermit>,
@@ -200,7 +200,7 @@ pub(super) struct BodyPermit {
 }
 
 impl BodyPermit {
-    pub(super) fn new(client: &Client, memory: &BodyMemory) -> BodyPermit {
+    pub(crate) fn new(client: &Client, memory: &BodyMemory) -> BodyPermit {
         let (allowance, memory) = (Arc::clone(&client.allowance), memory.clone());
         BodyPermit {
             allowance,
@@ -212,7 +212,7 @@ impl BodyPermit {
         }
     }
 
-    pub(super) async fn hold(&mut self, len: usize) {
+    pub(crate) async fn hold(&mut self, len: usize) {
         self.take(len).await;
         let counted = self.counted.as_ref().map_or(0, Reservation::bytes);
         let more = len.saturating_sub(counted);
