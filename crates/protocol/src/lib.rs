@@ -8,6 +8,7 @@
 
 pub mod address;
 pub mod auth;
+pub mod batch;
 pub mod binary_json;
 pub mod continuation;
 pub mod error;

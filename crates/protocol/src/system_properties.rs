@@ -35,6 +35,15 @@ pub fn with(text: &str, stamp: &ItemStamp) -> String {
     ITEM.shown(text, stamp)
 }
 
+/// An item as its client wants to see it: with them, or as it was written.
+#[must_use]
+pub fn shown(text: Bytes, stamp: &ItemStamp, bare: bool) -> Bytes {
+    if bare {
+        return text;
+    }
+    with(std::str::from_utf8(&text).expect("items are UTF-8"), stamp).into()
+}
+
 /// The text of an item, or of the output of a query, without them.
 #[must_use]
 pub fn without(body: Bytes) -> Bytes {

@@ -1,306 +1,52 @@
-//! Transactional batches and bulk requests.
-//!
-//! They come in two forms, [`json`] and [`hybrid`], which mean the same: either parses a
-//! body into a list of [`Wording`]s and renders a list of [`Outcome`]s as a body.
-//! Everything else is common to both and is here.
+//! Transactional batches and bulk requests, as their headers ask for them.
 
-mod hybrid;
-mod json;
-
-use std::borrow::Cow;
-
-use bytes::Bytes;
-use http::StatusCode;
-use hybrid_row::batch::operation_type;
-use model::charge::Charge;
-use model::etag::Etag;
-use model::json::canonical_body;
-use model::name::ItemId;
-use model::partition_key::PartitionKey;
-use model::session::SessionToken;
-use service::{
-    Batch, Bulk, BulkOperation, BulkPace, BulkResult, EffectKind, EtagMatch, Failure,
-    ItemOperation, ItemResult, Link, ServiceError,
-};
+use protocol::batch::{BatchAnswer, BatchRequest, plainly_missing};
+use protocol::error::WireError;
+use service::{Batch, Bulk, BulkPace, Failure, Link, ResponseMeta, ServiceError};
 
 use crate::gateway::Call;
 use crate::headers::{BATCH_ATOMIC, BATCH_CONTINUE};
 use crate::items::range_id;
 use crate::reply::Answer;
-use crate::system_properties::shown;
-use protocol::binary_json;
-use protocol::error::WireError;
-use protocol::resource::status_of;
-
-/// The encoding of a body, and of its answer.
-#[derive(Clone, Copy, Debug)]
-enum Form {
-    Json,
-    HybridRow,
-}
-
-impl Form {
-    fn of(body: &[u8]) -> Form {
-        if hybrid::is_hybrid(body) { Form::HybridRow } else { Form::Json }
-    }
-
-    /// The body in canonical form, if it is JSON. Items in the other form are made
-    /// canonical one by one, as they are written.
-    fn check(self, body: &Bytes) -> Result<Bytes, WireError> {
-        match self {
-            Form::Json => Ok(canonical_body(body).map_err(ServiceError::from)?),
-            Form::HybridRow => Ok(body.clone()),
-        }
-    }
-
-    fn read(self, body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, WireError> {
-        match self {
-            Form::Json => json::read(body, count_max),
-            Form::HybridRow => hybrid::read(body, count_max),
-        }
-    }
-
-    fn answer(self, status: StatusCode, outcomes: &[Outcome]) -> Result<Answer, WireError> {
-        Ok(match self {
-            Form::Json => Answer::json(status, json::write(outcomes)),
-            Form::HybridRow => Answer::binary(status, hybrid::write(outcomes)?),
-        })
-    }
-}
-
-/// One operation as it is in the body.
-#[derive(Debug)]
-struct Wording<'a> {
-    verb: OperationVerb,
-    id: Option<Cow<'a, str>>,
-    /// A JSON array inside a string.
-    key: Option<Cow<'a, str>>,
-    body: Option<Bytes>,
-    if_match: Option<Cow<'a, str>>,
-    if_none_match: Option<Cow<'a, str>>,
-    minimal: bool,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum OperationVerb {
-    Create,
-    Upsert,
-    Read,
-    Replace,
-    Delete,
-    Patch,
-}
-
-/// The names and the numbers of verbs.
-const VERBS: [(&str, i32, OperationVerb); 6] = [
-    ("Create", operation_type::CREATE, OperationVerb::Create),
-    ("Upsert", operation_type::UPSERT, OperationVerb::Upsert),
-    ("Read", operation_type::READ, OperationVerb::Read),
-    ("Replace", operation_type::REPLACE, OperationVerb::Replace),
-    ("Delete", operation_type::DELETE, OperationVerb::Delete),
-    ("Patch", operation_type::PATCH, OperationVerb::Patch),
-];
-
-impl OperationVerb {
-    fn named(name: &str) -> Option<OperationVerb> {
-        VERBS.iter().find(|(word, _, _)| *word == name).map(|(_, _, verb)| *verb)
-    }
-
-    fn numbered(number: i32) -> Option<OperationVerb> {
-        VERBS.iter().find(|(_, known, _)| *known == number).map(|(_, _, verb)| *verb)
-    }
-}
-
-impl Wording<'_> {
-    fn lacks(what: &str) -> WireError {
-        WireError::bad_request(format!("An operation has no '{what}'."))
-    }
-
-    fn unknown(verb: &str) -> WireError {
-        WireError::bad_request(format!("'{verb}' is not an operation of a batch."))
-    }
-
-    fn parse(self, all_minimal: bool) -> Result<Parsed, WireError> {
-        let key = self
-            .key
-            .as_deref()
-            .map(|key| PartitionKey::parse_json(key).map_err(WireError::key))
-            .transpose()?;
-        let minimal = self.minimal || all_minimal;
-        Ok(Parsed { key, minimal, operation: self.operation()? })
-    }
-
-    /// The operation, or what is wrong with it alone.
-    fn operation(self) -> Result<Result<ItemOperation, WireError>, WireError> {
-        let Wording { verb, id, body, if_match, if_none_match, .. } = self;
-        let id = || id.as_deref().map(parse_id).ok_or_else(|| Wording::lacks("id"));
-        let body = || body.map(parse_body).ok_or_else(|| Wording::lacks("resourceBody"));
-        let etag = |value: Option<Cow<'_, str>>| value.map(|value| EtagMatch(value.into_owned()));
-        let if_match = etag(if_match);
-        Ok(match verb {
-            OperationVerb::Create => body()?.map(|body| ItemOperation::Create { body }),
-            OperationVerb::Upsert => body()?.map(|body| ItemOperation::Upsert { body, if_match }),
-            OperationVerb::Read => {
-                let if_none_match = etag(if_none_match);
-                id()?.map(|id| ItemOperation::Read { id, if_none_match })
-            }
-            OperationVerb::Delete => id()?.map(|id| ItemOperation::Delete { id, if_match }),
-            OperationVerb::Replace => {
-                both(id()?, body()?).map(|(id, body)| ItemOperation::Replace { id, body, if_match })
-            }
-            OperationVerb::Patch => {
-                both(id()?, body()?).map(|(id, body)| ItemOperation::Patch { id, body, if_match })
-            }
-        })
-    }
-}
-
-fn both<A, B, E>(first: Result<A, E>, second: Result<B, E>) -> Result<(A, B), E> {
-    Ok((first?, second?))
-}
-
-fn parse_id(id: &str) -> Result<ItemId, WireError> {
-    ItemId::parse(id).map_err(|error| WireError::bad_request(error.to_string()))
-}
-
-/// An item may be in binary JSON, as it may where it is written alone.
-fn parse_body(body: Bytes) -> Result<Bytes, WireError> {
-    if binary_json::is_binary(&body) {
-        return Ok(Bytes::from(binary_json::decode(&body)?));
-    }
-    Ok(body)
-}
-
-/// One operation with all it needs. It may still be wrong: in a transaction that fails the
-/// whole batch, in a bulk request only the operation.
-#[derive(Debug)]
-struct Parsed {
-    operation: Result<ItemOperation, WireError>,
-    key: Option<PartitionKey>,
-    minimal: bool,
-}
-
-/// What came of one operation.
-#[derive(Debug)]
-struct Outcome {
-    status: StatusCode,
-    charge: Charge,
-    etag: Option<Etag>,
-    body: Option<Bytes>,
-    error: Option<WireError>,
-}
-
-impl Outcome {
-    fn done(call: &Call<'_>, result: ItemResult, minimal: bool) -> Outcome {
-        let wrote = matches!(result.kind, EffectKind::Created | EffectKind::Replaced);
-        let text = result.text.filter(|_| !(minimal && wrote));
-        let body = text.zip(result.stamp.as_ref());
-        Outcome {
-            status: status_of(result.kind),
-            charge: result.charge,
-            body: body.map(|(text, stamp)| shown(call, text, stamp)),
-            etag: result.stamp.map(|stamp| stamp.etag),
-            error: None,
-        }
-    }
-
-    fn refused(error: WireError, charge: Charge) -> Outcome {
-        Outcome { status: error.status, charge, etag: None, body: None, error: Some(error) }
-    }
-}
+use crate::system_properties;
 
 pub(crate) async fn answer(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
+    // Read first: a wrong token refuses the request whatever is in its body.
     let session = call.headers.session()?;
-    let body = call.body()?;
-    let form = Form::of(body);
-    let body = form.check(body)?;
-    let minimal = call.headers.wants_minimal();
-    // One more than allowed is enough to see that there are too many.
-    let worded = form.read(&body, call.limits().batch_operations_max.saturating_add(1))?;
-    let parsed = worded.into_iter().map(|wording| wording.parse(minimal));
-    let parsed = parsed.collect::<Result<Vec<Parsed>, WireError>>()?;
-    if call.headers.flag(BATCH_ATOMIC) {
-        atomic(call, container, form, parsed, session).await
-    } else {
-        bulk(call, container, form, parsed).await
+    let operations_max = call.limits().batch_operations_max;
+    let batch = BatchRequest::read(call.body()?, call.headers.wants_minimal(), operations_max)?;
+    if !call.headers.flag(BATCH_ATOMIC) {
+        return bulk(call, container, batch).await;
     }
-}
-
-async fn atomic(
-    call: &Call<'_>,
-    container: Link,
-    form: Form,
-    parsed: Vec<Parsed>,
-    session: Option<SessionToken>,
-) -> Result<Answer, WireError> {
     let key = call.headers.partition_key()?;
     let key =
         key.ok_or_else(|| WireError::bad_request("A transactional batch needs a partition key."))?;
-    let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
-    let operations = parsed.into_iter().map(|parsed| parsed.operation);
-    let operations = operations.collect::<Result<Vec<_>, WireError>>()?;
+    let (operations, shape) = batch.atomic()?;
     match call.try_container(container, Batch { key, operations, session }).await {
         Ok(response) => {
-            let done = response.reply.into_iter().zip(minimal);
-            let outcomes: Vec<Outcome> =
-                done.map(|(result, minimal)| Outcome::done(call, result, minimal)).collect();
-            Ok(form.answer(StatusCode::OK, &outcomes)?.with_meta(&response.meta))
+            let done = shape.done(response.reply, system_properties::are_excluded(call))?;
+            Ok(of(done, &response.meta))
         }
         Err(Failure { error: ServiceError::Batch { at, error }, meta }) => {
-            let outcomes = failed(at, *error, meta.charge, minimal.len());
-            Ok(form.answer(StatusCode::MULTI_STATUS, &outcomes)?.with_meta(&meta))
+            Ok(of(shape.failed(at, *error, meta.charge)?, &meta))
         }
         Err(failure) => Err(failure.into()),
     }
 }
 
-async fn bulk(
-    call: &Call<'_>,
-    container: Link,
-    form: Form,
-    parsed: Vec<Parsed>,
-) -> Result<Answer, WireError> {
+async fn bulk(call: &Call<'_>, container: Link, batch: BatchRequest) -> Result<Answer, WireError> {
     let pace = match call.headers.flag(BATCH_CONTINUE) {
         true => BulkPace::All,
         false => BulkPace::UpToFailure,
     };
-    let minimal: Vec<bool> = parsed.iter().map(|parsed| parsed.minimal).collect();
-    let keyed = |Parsed { key, operation, .. }: Parsed| {
-        let key = key.ok_or_else(|| WireError::bad_request("An operation has no partitionKey."))?;
-        let unreadable = |error: WireError| ItemOperation::Unreadable { why: error.message };
-        Ok(BulkOperation { key, operation: operation.unwrap_or_else(unreadable) })
-    };
-    let operations = parsed.into_iter().map(keyed).collect::<Result<Vec<_>, WireError>>()?;
+    let (operations, shape) = batch.bulk()?;
     let bulk = Bulk { range: range_id(call)?, operations, pace };
     let response = call.container(container, bulk).await.map_err(plainly_missing)?;
-    let results = response.reply;
-    let all_done = results.iter().all(|bulk| bulk.result.is_ok());
-    let each = results.into_iter().zip(minimal);
-    let outcomes: Vec<Outcome> = each
-        .map(|(BulkResult { result, charge }, minimal)| match result {
-            Ok(result) => Outcome::done(call, result, minimal),
-            Err(error) => Outcome::refused(error.into(), charge),
-        })
-        .collect();
-    let status = if all_done { StatusCode::OK } else { StatusCode::MULTI_STATUS };
-    Ok(form.answer(status, &outcomes)?.with_meta(&response.meta))
+    let done = shape.each_done(response.reply, system_properties::are_excluded(call))?;
+    Ok(of(done, &response.meta))
 }
 
-/// For a bulk request the service does not say what is missing.
-fn plainly_missing(error: WireError) -> WireError {
-    if error.status == StatusCode::NOT_FOUND { WireError { substatus: 0, ..error } } else { error }
-}
-
-/// The operation that failed carries its error and the charge, all others depended on it.
-fn failed(at: usize, error: ServiceError, charge: Charge, count: usize) -> Vec<Outcome> {
-    let error = WireError::from(error);
-    let dependency = WireError::from(ServiceError::Dependency);
-    let outcome = |position| {
-        if position == at {
-            Outcome::refused(error.clone(), charge)
-        } else {
-            Outcome::refused(dependency.clone(), Charge::ZERO)
-        }
-    };
-    (0..count).map(outcome).collect()
+fn of(BatchAnswer { status, body, is_binary }: BatchAnswer, meta: &ResponseMeta) -> Answer {
+    let answer = if is_binary { Answer::binary(status, body) } else { Answer::json(status, body) };
+    answer.with_meta(meta)
 }

@@ -9,15 +9,16 @@ use crate::gateway::Call;
 
 const EXCLUDE: &str = "x-ms-exclude-system-properties";
 
+pub(crate) fn are_excluded(call: &Call<'_>) -> bool {
+    call.headers.flag(EXCLUDE)
+}
+
 /// An item as the client wants to see it.
 pub(crate) fn shown(call: &Call<'_>, text: Bytes, stamp: &ItemStamp) -> Bytes {
-    if call.headers.flag(EXCLUDE) {
-        return text;
-    }
-    with(std::str::from_utf8(&text).expect("items are UTF-8"), stamp).into()
+    protocol::system_properties::shown(text, stamp, are_excluded(call))
 }
 
 /// How the client wants to see items, or rows.
 pub(crate) fn view(call: &Call<'_>) -> fn(Bytes) -> Bytes {
-    if call.headers.flag(EXCLUDE) { without } else { |body| body }
+    if are_excluded(call) { without } else { |body| body }
 }

@@ -24,7 +24,7 @@ use crate::parameters::Parameters;
 pub use crate::reply::DirectAnswer;
 use crate::reply::{Echo, Reply};
 use crate::subject::{self, Subject, unsupported};
-use crate::{consistency, feeds, items, master};
+use crate::{batches, consistency, feeds, items, master};
 
 /// What clients show as the agent and the version behind every answer.
 const SERVER_AGENT: &str = "Orrery";
@@ -303,7 +303,8 @@ fn of_direct_mode(error: WireError) -> WireError {
 impl Call<'_> {
     async fn answer(&self) -> Result<Reply, WireError> {
         use OperationType::{
-            Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, SqlQuery, Upsert,
+            Batch, Create, Delete, Head, HeadFeed, Patch, Query, Read, ReadFeed, Replace, SqlQuery,
+            Upsert,
         };
         let is_item = self.resource == ResourceType::Document;
         match (self.operation, self.addressed) {
@@ -313,6 +314,7 @@ impl Call<'_> {
             {
                 items::answer(self).await
             }
+            (Batch, Addressed::Range(..)) if is_item => batches::answer(self).await,
             (ReadFeed, Addressed::Range(..)) if is_item => feeds::list(self).await,
             (Query | SqlQuery, Addressed::Range(..)) if is_item => feeds::query(self).await,
             (Read, _) if !is_item => master::read(self).await,
@@ -356,6 +358,15 @@ impl Call<'_> {
         container: Link,
         verb: V,
     ) -> Result<Response<V::Reply>, WireError> {
+        Ok(self.try_container(container, verb).await??)
+    }
+
+    /// Like `container`, for callers that look into the service's error.
+    pub(crate) async fn try_container<V: ContainerVerb>(
+        &self,
+        container: Link,
+        verb: V,
+    ) -> Result<Result<Response<V::Reply>, Failure>, WireError> {
         let of_path = match self.addressed {
             Addressed::Master => None,
             Addressed::Range(rid, _) => Some(rid.to_string()),
@@ -369,7 +380,7 @@ impl Call<'_> {
         let intended_rid = of_path.or_else(|| named.map(str::to_owned));
         let (addressed, merge_aware) = (self.range(), self.parameters.merge_aware());
         let request = InContainer { container, intended_rid, addressed, merge_aware, verb };
-        Ok(self.execute(request).await?)
+        Ok(self.execute(request).await)
     }
 
     async fn execute<V: Verb>(&self, verb: V) -> Result<Response<V::Reply>, Failure> {

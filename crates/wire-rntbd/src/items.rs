@@ -1,9 +1,7 @@
 //! Single items.
 
-use bytes::Bytes;
 use http::StatusCode;
 use model::name::ItemId;
-use model::system_properties::ItemStamp;
 use protocol::error::WireError;
 use protocol::resource::status_of;
 use protocol::system_properties;
@@ -79,15 +77,9 @@ fn one(call: &Call<'_>, response: Response<ItemResult>) -> Reply {
     let wrote = matches!(kind, EffectKind::Created | EffectKind::Replaced);
     let text = text.filter(|_| !(wrote && call.parameters.wants_minimal()));
     let bare = call.parameters.flag(request::EXCLUDE_SYSTEM_PROPERTIES);
-    let body = text
-        .zip(stamp.as_ref())
-        .map(|(text, stamp)| if bare { text } else { with_properties(&text, stamp) });
+    let body = text.zip(stamp.as_ref());
+    let body = body.map(|(text, stamp)| system_properties::shown(text, stamp, bare));
     Reply::of(status_of(kind), body.unwrap_or_default())
         .with_etag(stamp.map(|stamp| stamp.etag))
         .with_meta(&response.meta)
-}
-
-fn with_properties(text: &Bytes, stamp: &ItemStamp) -> Bytes {
-    let text = std::str::from_utf8(text).expect("items are UTF-8");
-    system_properties::with(text, stamp).into()
 }

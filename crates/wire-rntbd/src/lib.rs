@@ -9,6 +9,7 @@
 //!
 //! Must not know: partitions, storage, other protocols.
 
+mod batches;
 pub mod codec;
 mod consistency;
 mod feeds;

@@ -4,7 +4,7 @@ use bytes::Bytes;
 use model::json::{Raw, write_string};
 
 use super::{OperationVerb, Outcome, Wording};
-use protocol::error::WireError;
+use crate::error::WireError;
 
 /// Up to `count_max` of the operations in a body of canonical form.
 pub(super) fn read(body: &Bytes, count_max: usize) -> Result<Vec<Wording<'_>>, WireError> {

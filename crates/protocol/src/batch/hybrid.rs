@@ -8,7 +8,7 @@ use hybrid_row::batch::{self as rows, BatchOperation, DOCUMENT};
 use hybrid_row::{HybridRow, HybridRowError, VERSION};
 
 use super::{OperationVerb, Outcome, Wording};
-use protocol::error::WireError;
+use crate::error::WireError;
 
 /// Bytes of a result besides its body: columns, an etag, a charge.
 const RESULT_BYTES: usize = 96;
