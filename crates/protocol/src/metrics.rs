@@ -16,7 +16,8 @@ use service::{Advice, Impact, IndexSpec, IndexUse, QueryReport};
 const HASHED_KEY: &str = "/_epk/?";
 
 /// `name=value;…` without a trailing semicolon: some clients refuse an empty last piece.
-pub(super) fn of(report: &QueryReport) -> String {
+#[must_use]
+pub fn of(report: &QueryReport) -> String {
     let times = [
         ("totalExecutionTimeInMs", report.times.total),
         ("queryCompileTimeInMs", report.times.parsing),
@@ -56,7 +57,8 @@ fn ratio(report: &QueryReport) -> f64 {
 }
 
 /// The access path, for people and tests.
-pub(crate) fn explained(report: &QueryReport) -> String {
+#[must_use]
+pub fn explained(report: &QueryReport) -> String {
     let number = |count: u64| Value::from(i64::try_from(count).unwrap_or(i64::MAX));
     let partitions = report.partitions.iter().map(ToString::to_string);
     let object = Object::from_iter([
@@ -85,7 +87,8 @@ fn ascii(json: &str) -> String {
 }
 
 /// The first form of index metrics: base 64 of four lists.
-pub(super) fn index_use(usage: &IndexUse, keyed: bool) -> String {
+#[must_use]
+pub fn index_use(usage: &IndexUse, keyed: bool) -> String {
     let used = used(usage, keyed);
     let single = |path: &str, impact: Impact| {
         Object::from_iter([
@@ -121,7 +124,8 @@ fn score(impact: Impact) -> &'static str {
 
 /// The second form: two objects, percent-encoded. Clients pass on the text as it is, so its
 /// names and their order are what programs know. Only missing indexes have a score.
-pub(super) fn index_use_v2(usage: &IndexUse, keyed: bool) -> String {
+#[must_use]
+pub fn index_use_v2(usage: &IndexUse, keyed: bool) -> String {
     let lists = |specs: &[IndexSpec], scored: bool| {
         let with_score = |mut object: Object, impact: Impact| {
             if scored {
@@ -171,7 +175,8 @@ fn composites(specs: &[IndexSpec], object: impl Fn(Value) -> Object) -> Value {
 }
 
 /// Advice by number, percent-encoded; `None` if there is none.
-pub(super) fn advice(advice: &[Advice]) -> Option<String> {
+#[must_use]
+pub fn advice(advice: &[Advice]) -> Option<String> {
     let entry = |advice: &Advice| {
         Object::from_iter([("Id", Value::from(advice.id())), ("Params", Value::Array(Vec::new()))])
     };

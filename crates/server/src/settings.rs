@@ -93,8 +93,8 @@ partial_settings! {
         #[arg(long, value_name = "NAME")]
         pub(crate) region: Option<RegionName>,
 
-        /// Let Java's and .NET's SDKs use direct mode, their default, on the same port: https only. Batches, stored
-        /// procedures and the change feed are not served in it yet.
+        /// Let Java's and .NET's SDKs use direct mode, their default, on the same port: https only. Stored procedures,
+        /// conflicts, users and permissions are not served in it yet.
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) direct: Option<bool>,
 

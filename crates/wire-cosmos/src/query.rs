@@ -6,9 +6,7 @@
 //! from several partitions is left to clients, as in the service, so that a program that
 //! works here works there; people and tools can ask for the merged answer.
 
-mod metrics;
-
-pub(crate) use metrics::explained;
+pub(crate) use protocol::metrics::explained;
 
 use http::StatusCode;
 use model::json::{Object, Value};
@@ -27,7 +25,7 @@ use crate::system_properties;
 use protocol::error::{Detail, WireError};
 use protocol::page::Envelope;
 use protocol::statement::Statement;
-use protocol::{continuation, plan, resume};
+use protocol::{continuation, metrics, plan, resume};
 
 const FEATURES: &str = "x-ms-cosmos-supported-query-features";
 const TOKEN_KB_MAX: &str = "x-ms-documentdb-responsecontinuationtokenlimitinkb";

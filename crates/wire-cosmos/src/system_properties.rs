@@ -2,8 +2,8 @@
 
 use bytes::Bytes;
 use model::system_properties::ItemStamp;
+pub(crate) use protocol::system_properties::of_items;
 use protocol::system_properties::without;
-pub(crate) use protocol::system_properties::{of_items, with};
 
 use crate::gateway::Call;
 

@@ -51,11 +51,15 @@ pub(crate) struct Reply {
     substatus: u32,
     payload: Bytes,
     etag: Option<Etag>,
+    /// The etag of a change feed, which is a position.
+    feed_etag: Option<String>,
     item_count: Option<u32>,
     continuation: Option<String>,
     retry_after_ms: Option<u32>,
     script_log: Option<String>,
     query_execution_info: Option<String>,
+    query_metrics: Option<String>,
+    index_use: Option<String>,
     served_by: Option<(PartitionId, Lsn)>,
     item_lsn: Option<Lsn>,
     owner: Option<Owner>,
@@ -99,6 +103,14 @@ impl Reply {
 
     pub(crate) fn with_etag(self, etag: Option<Etag>) -> Reply {
         Reply { etag, ..self }
+    }
+
+    pub(crate) fn with_feed_etag(self, etag: String) -> Reply {
+        Reply { feed_etag: Some(etag), ..self }
+    }
+
+    pub(crate) fn with_metrics(self, query: Option<String>, indexes: Option<String>) -> Reply {
+        Reply { query_metrics: query, index_use: indexes, ..self }
     }
 
     pub(crate) fn with_count(self, count: usize) -> Reply {
@@ -163,7 +175,8 @@ impl Reply {
         if let Some(continuation) = &self.continuation {
             frame.put(response::CONTINUATION_TOKEN, continuation)?;
         }
-        if let Some(etag) = self.etag.as_ref().map(Etag::as_str) {
+        let etag = self.etag.as_ref().map(Etag::as_str);
+        if let Some(etag) = etag.or(self.feed_etag.as_deref()) {
             frame.put(response::E_TAG, etag)?;
         }
         if let Some(ms) = self.retry_after_ms {
@@ -197,6 +210,9 @@ impl Reply {
         }
         if let Some(log) = &self.script_log {
             frame.put(response::LOG_RESULTS, log)?;
+        }
+        if let Some(metrics) = &self.query_metrics {
+            frame.put(response::QUERY_METRICS, metrics)?;
         }
         frame.put(response::GLOBAL_COMMITTED_LSN, lsn)?;
         // Of regions besides the one where everything is written.
@@ -234,6 +250,9 @@ impl Reply {
         if range.is_some() {
             let token = format!("{SINGLE_REGION_VERSION}#{lsn}");
             frame.put(response::SESSION_TOKEN, &token)?;
+        }
+        if let Some(indexes) = &self.index_use {
+            frame.put(response::INDEX_UTILIZATION, indexes)?;
         }
         if let Some(info) = &self.query_execution_info {
             frame.put(response::QUERY_EXECUTION_INFO, info)?;
