@@ -208,6 +208,21 @@ fn may_be_direct(read: &[u8]) -> bool {
 mod tests {
     use super::*;
 
+    /// Bytes may come one at a time: nothing is decided before it can be.
+    #[test]
+    fn direct_mode_is_told_from_http_by_eight_bytes() {
+        let context = [0x34, 1, 0, 0, 0, 0, 0, 0];
+        assert!((0..context.len()).all(|len| may_be_direct(&context[..len])));
+        assert!(is_context_request(&context));
+        let request = [0x34, 1, 0, 0, 3, 0, 3, 0];
+        assert!(!may_be_direct(&request[..5]) && !is_context_request(&request));
+        for http in ["GET / HTTP/1.1\r\n", "POST /dbs HTTP/1.1\r\n", "PRI * HTTP/2.0\r\n"] {
+            let http = http.as_bytes();
+            assert!(!may_be_direct(&http[..4]), "decided by the fourth byte");
+            assert!(!http.first_chunk().is_some_and(is_context_request));
+        }
+    }
+
     #[test]
     fn who_takes_nothing_leaves_when_memory_is_scarce() {
         const TICK: Duration = Duration::from_secs(1);
