@@ -14,7 +14,7 @@ use crate::reply::{
     self, OperatorReply, not_allowed, not_found, starting, unauthorised, with_type,
 };
 use crate::request::{OperatorKey, OperatorRequest, OtherMethods};
-use crate::{backup, partitions, throughput};
+use crate::{backup, clock, partitions, throughput};
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -103,6 +103,8 @@ impl OperatorGateway {
             (Asked::Redistribute, Some(service)) => {
                 throughput::redistribute(operator(service), &body).await
             }
+            (Asked::ReadClock, Some(service)) => clock::show(&operator(service)),
+            (Asked::AdvanceClock, Some(service)) => clock::advance(operator(service), &body).await,
             (Asked::BeginBackup, Some(_)) => {
                 backup::begin(&*self.process, &body).map(|status| json!(status))
             }
@@ -122,13 +124,21 @@ impl OperatorGateway {
             let body = json!({ "status": status, "message": message });
             reply::json(StatusCode::SERVICE_UNAVAILABLE, &body)
         };
-        let Some(store) = self.process.service().map(|service| service.store()) else {
+        let Some(service) = self.process.service() else {
             return not_ready("opening", "The data is being opened.");
         };
-        let ready = |body| reply::json(StatusCode::OK, &body);
+        let store = service.store();
         match (store.health(), store.loss()) {
-            (Ok(()), None) => ready(json!({ "status": "ready" })),
-            (Ok(()), Some(loss)) => ready(json!({ "status": "ready", "lost": loss.to_string() })),
+            (Ok(()), loss) => {
+                let mut body = json!({ "status": "ready" });
+                if let Some(loss) = loss {
+                    body["lost"] = json!(loss.to_string());
+                }
+                if service.has_virtual_clock() {
+                    body["clock"] = json!("virtual");
+                }
+                reply::json(StatusCode::OK, &body)
+            }
             (Err(error @ StorageError::Full { .. }), _) => not_ready("full", &error.to_string()),
             (Err(error), _) => not_ready("failed", &error.to_string()),
         }

@@ -11,6 +11,7 @@
 
 mod backup;
 mod client;
+mod clock;
 mod error;
 mod gateway;
 mod metrics;

@@ -28,6 +28,9 @@ pub enum OperatorRequest {
     /// The state of the running backup, or the result of the last one.
     ReadBackup,
     BeginBackup,
+    /// What time it is.
+    ReadClock,
+    AdvanceClock,
 }
 
 /// A path that exists but takes other methods.
@@ -42,8 +45,8 @@ impl OperatorRequest {
         query: Option<&str>,
     ) -> Result<Option<OperatorRequest>, OtherMethods> {
         use OperatorRequest::{
-            BeginBackup, ListPartitions, Merge, ReadBackup, ReadCounters, ReadMetrics,
-            ReadThroughput, ReadVersion, Redistribute, Split,
+            AdvanceClock, BeginBackup, ListPartitions, Merge, ReadBackup, ReadClock, ReadCounters,
+            ReadMetrics, ReadThroughput, ReadVersion, Redistribute, Split,
         };
         let query = || query.unwrap_or_default().to_owned();
         let (read, change) = match path {
@@ -55,6 +58,7 @@ impl OperatorRequest {
             "/merge" => (None, Some(Merge)),
             "/throughput" => (Some(ReadThroughput(query())), Some(Redistribute)),
             "/backup" => (Some(ReadBackup), Some(BeginBackup)),
+            "/clock" => (Some(ReadClock), Some(AdvanceClock)),
             _ => return Ok(None),
         };
         let allowed = match (&read, &change) {
@@ -77,13 +81,15 @@ impl OperatorRequest {
             OperatorRequest::Split
             | OperatorRequest::Merge
             | OperatorRequest::Redistribute
-            | OperatorRequest::BeginBackup => true,
+            | OperatorRequest::BeginBackup
+            | OperatorRequest::AdvanceClock => true,
             OperatorRequest::ReadVersion
             | OperatorRequest::ReadCounters
             | OperatorRequest::ReadMetrics
             | OperatorRequest::ListPartitions(_)
             | OperatorRequest::ReadThroughput(_)
-            | OperatorRequest::ReadBackup => false,
+            | OperatorRequest::ReadBackup
+            | OperatorRequest::ReadClock => false,
         }
     }
 }

@@ -1,7 +1,8 @@
 //! Transcripts of the protocol: one request and its answer at a time.
 //!
 //! `METHOD /path [body] [key=none|wrong]` asks as the holder of the account key; `open`
-//! opens the data, which is closed at first; `create NAME [ru=N]` makes a container in the
+//! opens the data, which is closed at first, with `clock=virtual` under a clock that can be set
+//! ahead; `create NAME [ru=N]` makes a container in the
 //! database `d`; `took VERB STATUS MILLIS` records a request of another protocol. JSON is
 //! shown one member per line; what depends on clocks and on the format of stored data is
 //! left out. Update with `UPDATE_GOLDENFILES=1`.
@@ -23,7 +24,7 @@ use operator::{
     AnswerFigures, BackupRefused, BackupStatus, ConnectionFigures, MemoryFigures, OperatorGateway,
     OperatorKey, Process, ProcessFigures, Routed, TaskFigures,
 };
-use runtime::{MemoryUsage, Runtime};
+use runtime::{MemoryUsage, Runtime, VirtualClock};
 use serde_json::Value;
 use service::{Kind, Link, Principal, ResourceAction, Service};
 
@@ -91,8 +92,11 @@ impl World {
         }
     }
 
-    fn open(&self) {
-        let runtime = Runtime::simulated(1);
+    fn open(&self, virtual_clock: bool) {
+        let mut runtime = Runtime::simulated(1);
+        if virtual_clock {
+            runtime.clock = Arc::new(VirtualClock::new(runtime.clock));
+        }
         let service = Service::open(storage::memory::create(), runtime, Limits::default());
         self.process.service.set(Arc::new(service.unwrap())).unwrap();
     }
@@ -169,7 +173,11 @@ impl goldenscript::Runner for World {
     ) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
         match command.name.as_str() {
-            "open" => self.open(),
+            "open" => {
+                let virtual_clock = args.take_key("clock") == Some("virtual");
+                args.reject_next()?;
+                self.open(virtual_clock);
+            }
             "create" => {
                 let name = args.next_pos().ok_or("a name")?;
                 let throughput = args.take_key("ru").map(str::parse).transpose()?;

@@ -59,6 +59,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
+    if settings.virtual_clock {
+        outside = data_dir::with_virtual_clock(&outside);
+    }
     let dir = match &settings.location {
         StorageLocation::Memory => None,
         StorageLocation::Folder(folder) => Some(Arc::new(DataDir::claim(folder)?)),

@@ -125,6 +125,12 @@ partial_settings! {
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) accept_lost_writes: Option<bool>,
 
+        /// Let POST /_orrery/clock set the clock of the whole server ahead, for tests of what takes long.
+        ///
+        /// A data folder in which that was done is served with this flag only, until `orrery check --reset-time`.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) virtual_clock: Option<bool>,
+
         /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
         ///
         /// Until 2019 containers were fixed or unlimited (2016: single-partition or partitioned), with other minima and
@@ -207,6 +213,7 @@ pub(crate) struct Settings {
     pub(crate) read_only_key: Option<Secret>,
     pub(crate) durability: DurabilitySetting,
     pub(crate) accept_lost_writes: bool,
+    pub(crate) virtual_clock: bool,
     pub(crate) rules: Rules,
     pub(crate) memory: MemorySize,
     pub(crate) log: LogLevel,
@@ -265,6 +272,7 @@ impl Settings {
             read_only_key: merged.read_only_key,
             durability: merged.durability.unwrap_or_default(),
             accept_lost_writes: merged.accept_lost_writes.unwrap_or_default(),
+            virtual_clock: merged.virtual_clock.unwrap_or_default(),
             rules,
             memory: merged.memory.unwrap_or_default(),
             log: merged.log.unwrap_or_default(),
@@ -668,6 +676,7 @@ mod tests {
             read-only-key = "r"
             durability = "os"
             accept-lost-writes = true
+            virtual-clock = true
             profile = "2018"
             limits = ["throughput_min=200,throughput_step=50"]
             scale = 7
@@ -701,7 +710,8 @@ mod tests {
                 "ORRERY_BURST"
                 | "ORRERY_SERVERLESS"
                 | "ORRERY_ALLOW_WELL_KNOWN_KEY"
-                | "ORRERY_ACCEPT_LOST_WRITES" => "true",
+                | "ORRERY_ACCEPT_LOST_WRITES"
+                | "ORRERY_VIRTUAL_CLOCK" => "true",
                 "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
                 "ORRERY_SLOW_AFTER" => "250",

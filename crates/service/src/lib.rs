@@ -59,6 +59,7 @@ pub use maintenance::Maintenance;
 pub use operator::Operator;
 pub use operator::partitions::{LayoutChange, PartitionInfo};
 pub use operator::statistics::{ContainerUsage, PartitionStatistics, Usage};
+pub use operator::time::ServerTime;
 pub use throughput::provision::{Throttle, ThrottleError, ThroughputRules};
 pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 

@@ -40,6 +40,8 @@ pub struct Service {
     pub(crate) reindexing: tokio::sync::Notify,
     /// Something was dropped that leaves data.
     pub(crate) dropped: tokio::sync::Notify,
+    /// The clock was set ahead.
+    pub(crate) clock_moved: tokio::sync::Notify,
     /// The latest redistributions of throughput, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
@@ -84,12 +86,14 @@ impl Service {
             scaling: tokio::sync::Notify::new(),
             reindexing: tokio::sync::Notify::new(),
             dropped: tokio::sync::Notify::new(),
+            clock_moved: tokio::sync::Notify::new(),
             redistributions: Mutex::default(),
             directory: RwLock::default(),
             scripts: Arc::default(),
             script_limits: Mutex::default(),
             changes: tokio::sync::Mutex::new(counters),
         };
+        service.continue_time()?;
         service.load_directory()?;
         Ok(service)
     }

@@ -14,7 +14,7 @@ use service::{
     ReadRanges, Request, Response, Service, ServiceError, Verb,
 };
 
-use crate::auth::{self, AccountKeys, Claim};
+use crate::auth::{self, AccountKeys, Claim, Times};
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
 use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
@@ -221,7 +221,7 @@ impl Gateway {
             date: headers.text("date"),
         };
         let principal =
-            auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
+            auth::authenticate(claim, &self.config.keys, self.times(), self.config.skew_secs_max)?;
         headers.check_readable()?;
         headers.check_dialect()?;
         headers.check_consistency()?;
@@ -230,6 +230,11 @@ impl Gateway {
 
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
+    }
+
+    fn times(&self) -> Times {
+        let clients = self.runtime.clock.machine_now().as_unix_ms();
+        Times { server: self.now(), clients: Timestamp::from_millis(clients) }
     }
 
     /// The client's id for this exchange, or a new one.

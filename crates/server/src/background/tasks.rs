@@ -38,7 +38,7 @@ pub(crate) const TASKS: &[Task<Context>] = &[
     },
     Task {
         name: "expire",
-        wake: never,
+        wake: |context| Box::pin(context.service.maintenance().expiry_wanted()),
         // Clients do not see expired items meanwhile; only their space is still used.
         period: Duration::from_secs(5),
         settle: Duration::ZERO,

@@ -33,6 +33,7 @@ pub(crate) fn json_line(
         "connectionString": connection_string(settings, &authority),
         "data": data,
         "lost": loss.map(|loss| loss.to_string()),
+        "virtualClock": settings.virtual_clock,
     })
     .to_string()
 }
@@ -54,6 +55,11 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<
         StorageLocation::Folder(folder) => format!("orrery cert --data {}", folder.display()),
     };
     let lost = loss.map_or(String::new(), |loss| format!("\n  Lost         {loss}"));
+    let clock = if settings.virtual_clock {
+        "\n  Clock        virtual: POST /_orrery/clock sets it ahead"
+    } else {
+        ""
+    };
     // A secret key does not belong into log files.
     let (key, connection) = if settings.has_well_known_key() {
         let key = format!("{}  (well known)", settings.key.reveal());
@@ -71,7 +77,7 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<
   Listens on   {listening}
   Key          {key}
   Connection   {connection}
-  Data         {data}{lost}
+  Data         {data}{lost}{clock}
   Certificate  {certificate}
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions

@@ -17,4 +17,5 @@ mod program;
 mod rights;
 mod settings;
 mod statistics;
+mod time;
 mod tls;
