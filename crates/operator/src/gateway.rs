@@ -5,7 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use service::{Operator, Principal, Service};
+use service::{AccountKeys, Operator, Principal, Service};
 use storage::StorageError;
 
 use crate::metrics::{self, RequestDurations};
@@ -13,8 +13,8 @@ use crate::process::Process;
 use crate::reply::{
     self, OperatorReply, not_allowed, not_found, starting, unauthorised, with_type,
 };
-use crate::request::{OperatorKey, OperatorRequest, OtherMethods};
-use crate::{backup, clock, partitions, throughput};
+use crate::request::{OperatorRequest, OtherMethods, is_borne};
+use crate::{backup, clock, keys, partitions, throughput};
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -23,7 +23,7 @@ const ROOT: &str = "/_orrery";
 /// Answers operators.
 #[derive(Debug)]
 pub struct OperatorGateway {
-    key: OperatorKey,
+    keys: Arc<AccountKeys>,
     certificate_pem: Bytes,
     durations: Arc<RequestDurations>,
     process: Arc<dyn Process>,
@@ -44,11 +44,11 @@ impl OperatorGateway {
     /// `certificate_pem` is public, for clients that have to trust it.
     #[must_use]
     pub fn new(
-        key: OperatorKey,
+        keys: Arc<AccountKeys>,
         certificate_pem: Bytes,
         process: Arc<dyn Process>,
     ) -> OperatorGateway {
-        OperatorGateway { key, certificate_pem, durations: Arc::default(), process }
+        OperatorGateway { keys, certificate_pem, durations: Arc::default(), process }
     }
 
     /// Where protocols note how long their requests took.
@@ -73,7 +73,7 @@ impl OperatorGateway {
             }),
             "/ready" => read_only(request.method(), || self.ready()),
             _ if !below.is_empty() && !below.starts_with('/') => return Routed::NotOurs,
-            _ if !self.key.is_in(request.headers()) => unauthorised(),
+            _ if !is_borne(&self.keys, request.headers()) => unauthorised(),
             _ => match OperatorRequest::at(below, request.method(), request.uri().query()) {
                 Ok(Some(request)) => return Routed::Request(request),
                 Ok(None) => not_found(),
@@ -90,6 +90,8 @@ impl OperatorGateway {
             (Asked::ReadVersion, _) => Ok(version()),
             (Asked::ReadCounters, service) => Ok(self.counters(service)),
             (Asked::ReadBackup, _) => Ok(json!(self.process.backup())),
+            (Asked::ReadKeys, _) => Ok(keys::show(&self.keys)),
+            (Asked::RotateKey, _) => keys::rotate(&*self.process, &body).await,
             (_, None) => return starting(),
             (Asked::ReadMetrics, Some(service)) => return self.metrics(service).await,
             (Asked::ListPartitions(query), Some(service)) => {

@@ -6,8 +6,7 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use service::{Link, PartitionId};
-use subtle::ConstantTimeEq as _;
+use service::{AccountKeys, Link, PartitionId};
 
 use crate::error::OperatorError;
 
@@ -31,6 +30,9 @@ pub enum OperatorRequest {
     /// What time it is.
     ReadClock,
     AdvanceClock,
+    /// Which keys the account has.
+    ReadKeys,
+    RotateKey,
 }
 
 /// A path that exists but takes other methods.
@@ -46,7 +48,7 @@ impl OperatorRequest {
     ) -> Result<Option<OperatorRequest>, OtherMethods> {
         use OperatorRequest::{
             AdvanceClock, BeginBackup, ListPartitions, Merge, ReadBackup, ReadClock, ReadCounters,
-            ReadMetrics, ReadThroughput, ReadVersion, Redistribute, Split,
+            ReadKeys, ReadMetrics, ReadThroughput, ReadVersion, Redistribute, RotateKey, Split,
         };
         let query = || query.unwrap_or_default().to_owned();
         let (read, change) = match path {
@@ -59,6 +61,7 @@ impl OperatorRequest {
             "/throughput" => (Some(ReadThroughput(query())), Some(Redistribute)),
             "/backup" => (Some(ReadBackup), Some(BeginBackup)),
             "/clock" => (Some(ReadClock), Some(AdvanceClock)),
+            "/keys" => (Some(ReadKeys), Some(RotateKey)),
             _ => return Ok(None),
         };
         let allowed = match (&read, &change) {
@@ -82,14 +85,16 @@ impl OperatorRequest {
             | OperatorRequest::Merge
             | OperatorRequest::Redistribute
             | OperatorRequest::BeginBackup
-            | OperatorRequest::AdvanceClock => true,
+            | OperatorRequest::AdvanceClock
+            | OperatorRequest::RotateKey => true,
             OperatorRequest::ReadVersion
             | OperatorRequest::ReadCounters
             | OperatorRequest::ReadMetrics
             | OperatorRequest::ListPartitions(_)
             | OperatorRequest::ReadThroughput(_)
             | OperatorRequest::ReadBackup
-            | OperatorRequest::ReadClock => false,
+            | OperatorRequest::ReadClock
+            | OperatorRequest::ReadKeys => false,
         }
     }
 }
@@ -107,16 +112,15 @@ impl OperatorKey {
     pub(crate) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
+}
 
-    /// Whether a request bears it, compared in constant time.
-    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((scheme, token)) = given.and_then(|value| value.split_once(' ')) else {
-            return false;
-        };
-        let is_right: bool = token.trim().as_bytes().ct_eq(self.0.as_bytes()).into();
-        scheme.eq_ignore_ascii_case("bearer") && is_right
-    }
+/// Whether a request bears a full key of the account.
+pub(crate) fn is_borne(keys: &AccountKeys, headers: &HeaderMap) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = given.and_then(|value| value.split_once(' ')) else {
+        return false;
+    };
+    scheme.eq_ignore_ascii_case("bearer") && keys.is_full_key(token.trim().as_bytes())
 }
 
 impl fmt::Debug for OperatorKey {

@@ -7,12 +7,14 @@
 //!   store/    the database (docs/formats/storage.md)
 //!   store.*   what an upgrade makes and leaves (`upgrade.rs`)
 //!   tls/      the certificate and its key
+//!   KEYS      keys that were replaced while a server ran (`keys.rs`)
 //! ```
 //!
 //! All of it is for its owner only: [`keep_private`] ensures that for everything that is
 //! created, by the engine as well, and a folder that is open to others is closed when it is
 //! claimed.
 
+pub(crate) mod keys;
 pub(crate) mod upgrade;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -31,6 +33,7 @@ use service::Service;
 use storage::local::{self, LocalConfig};
 use storage::{Durability, StorageError, Store};
 
+use self::keys::RotatedKeys;
 use crate::settings::rules::Rules;
 
 /// Where data is kept by default.
@@ -156,6 +159,15 @@ impl DataDir {
             // Another program may have put something there since.
             let _kept = std::fs::remove_dir(folder);
         }
+    }
+
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The keys that were replaced in it.
+    pub(crate) fn rotated_keys(&self) -> anyhow::Result<RotatedKeys> {
+        RotatedKeys::read(&self.root)
     }
 
     pub(crate) fn tls_folder(&self) -> PathBuf {

@@ -7,6 +7,7 @@ mod background;
 mod commands;
 mod data_dir;
 mod http;
+mod keys;
 mod log;
 mod memory;
 mod panics;

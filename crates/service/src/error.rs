@@ -19,16 +19,20 @@ use storage::StorageError;
 use crate::response::QueryPlan;
 use crate::scripts::texts;
 
+/// For credentials that are good, but not for this.
+const INSUFFICIENT: &str = "Insufficient permissions provided in the authorization header for the corresponding request. \
+    Please retry with another authorization header.";
+
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// No or wrong credentials.
     #[error("The request carries no valid credentials.")]
     Unauthorised,
     /// The credentials do not allow this.
-    #[error("The credentials of the request allow reading only, and not of permissions.")]
+    #[error("{INSUFFICIENT}")]
     Forbidden,
     /// The permission of the credentials is for something else.
-    #[error("The permission that the request presents does not cover what it asks for.")]
+    #[error("{INSUFFICIENT}")]
     NotPermitted,
     /// The request is invalid.
     #[error("{message}")]

@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod error;
+mod identity;
 mod items;
 mod maintenance;
 mod operator;
@@ -19,6 +20,9 @@ mod service;
 mod throughput;
 pub mod upgrade;
 mod verb;
+
+// Who may ask.
+pub use identity::keys::{AccountKey, AccountKeys, InvalidKey, KeyKind};
 
 // Execution, principals, and what accompanies every answer.
 pub use error::{Remedy, ServiceError};

@@ -12,7 +12,7 @@ use hmac::{Hmac, Mac};
 use model::position::Timestamp;
 use model::rid::DatabaseRid;
 use percent_encoding::percent_decode_str;
-use service::Principal;
+use service::{AccountKeys, Principal};
 use sha2::Sha256;
 
 use crate::route::Path;
@@ -25,44 +25,6 @@ pub const EMULATOR_KEY: &str =
 /// Longest authorisation header that is parsed. A signature has a hundred bytes; a resource
 /// token carries a key and an id, which may have three thousand.
 const HEADER_BYTES_MAX: usize = 16 << 10;
-
-/// The keys of the account.
-#[derive(Clone)]
-pub struct AccountKeys {
-    full: Vec<Vec<u8>>,
-    read_only: Vec<Vec<u8>>,
-}
-
-impl std::fmt::Debug for AccountKeys {
-    /// Keys never reach a log.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccountKeys").finish_non_exhaustive()
-    }
-}
-
-/// A key that is not base64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the account key must be base64 of at least 16 bytes")]
-pub struct InvalidKey;
-
-impl AccountKeys {
-    /// Takes base64 texts as users configure them.
-    pub fn new(full: &[&str], read_only: &[&str]) -> Result<AccountKeys, InvalidKey> {
-        let decode =
-            |keys: &[&str]| keys.iter().map(|key| decode_key(key)).collect::<Result<Vec<_>, _>>();
-        Ok(AccountKeys { full: decode(full)?, read_only: decode(read_only)? })
-    }
-
-    /// The key that resource tokens are signed with: the first one.
-    pub(crate) fn signing(&self) -> &[u8] {
-        self.full.first().map(Vec::as_slice).unwrap_or_default()
-    }
-}
-
-fn decode_key(text: &str) -> Result<Vec<u8>, InvalidKey> {
-    let key = STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?;
-    if key.len() < 16 { Err(InvalidKey) } else { Ok(key) }
-}
 
 /// What a request says about itself, as far as it is signed.
 #[derive(Clone, Copy, Debug)]
@@ -128,7 +90,6 @@ pub(crate) fn authenticate(
     let signature = match parse_header(header)? {
         Shown::Signature(signature) => signature,
         Shown::Token(token) => {
-            let keys = keys.full.iter().map(Vec::as_slice);
             return Ok(Principal::Holder(Arc::new(token::verify(keys, &token, times.server)?)));
         }
     };
@@ -137,11 +98,11 @@ pub(crate) fn authenticate(
     dates.check(times.clients, skew_secs_max)?;
     let payloads = payloads(claim.verb, claim.path, dates);
     let signed_by =
-        |key: &Vec<u8>| payloads.iter().any(|payload| is_signature(key, payload, &signature));
-    if keys.full.iter().any(signed_by) {
+        |key: &[u8]| payloads.iter().any(|payload| is_signature(key, payload, &signature));
+    if keys.any_full(signed_by) {
         return Ok(Principal::Account);
     }
-    if keys.read_only.iter().any(signed_by) {
+    if keys.any_read_only(signed_by) {
         return Ok(Principal::Reader);
     }
     let payload =

@@ -10,11 +10,11 @@ use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::{LogContext, Runtime, in_log_context, on_async_worker, with_log_context};
 use service::{
-    Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
-    ReadRanges, Request, Response, Service, ServiceError, Verb,
+    AccountKeys, Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal,
+    Ranges, ReadRanges, Request, Response, Service, ServiceError, Verb,
 };
 
-use crate::auth::{self, AccountKeys, Claim, Times};
+use crate::auth::{self, Claim, Times};
 use crate::error::WireError;
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
 use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
@@ -38,7 +38,8 @@ const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 /// How the gateway behaves. Plain data.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    pub keys: AccountKeys,
+    /// Shared with whoever replaces them.
+    pub keys: Arc<AccountKeys>,
     /// The one region of the account, by a name that SDKs know.
     pub region: String,
     /// How far the clock of a signed request may be off.
@@ -308,7 +309,7 @@ impl Call<'_> {
         &self.gateway.config.region
     }
 
-    pub(crate) fn signing_key(&self) -> &[u8] {
+    pub(crate) fn signing_key(&self) -> Vec<u8> {
         self.gateway.config.keys.signing()
     }
 

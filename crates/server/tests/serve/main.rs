@@ -10,6 +10,7 @@ mod hostile;
 mod hosts;
 mod http2;
 mod http2_hostile;
+mod keys;
 mod life;
 mod partitions;
 mod program;

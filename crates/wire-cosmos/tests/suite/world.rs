@@ -13,9 +13,9 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
-use service::{ScriptLimits, Service, ServiceError};
+use service::{AccountKey, AccountKeys, KeyKind, ScriptLimits, Service, ServiceError};
 use sha2::Sha256;
-use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
+use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
 use crate::hybrid;
 
@@ -75,8 +75,11 @@ impl World {
         let service = Arc::new(service.unwrap());
         // The clock may stand still, so only this ends a script that loops for ever.
         service.limit_scripts(ScriptLimits { ticks_max: 500, ..ScriptLimits::default() });
+        let key = |text| AccountKey::parse(text).unwrap();
+        let keys = AccountKeys::new(key(EMULATOR_KEY));
+        let keys = Arc::new(keys.with(KeyKind::PrimaryReadOnly, key(READ_KEY)));
         let config = GatewayConfig {
-            keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+            keys: Arc::clone(&keys),
             region: "South Central US".to_owned(),
             skew_secs_max: 900,
             slow_after: None,
