@@ -8,7 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
-use service::KeyKind;
+use service::identity::AccountKeyKind;
 use tokio::net::TcpStream;
 
 use crate::backup::BackupStatus;
@@ -101,7 +101,7 @@ impl OperatorClient {
     }
 
     /// Has the server replace a key, and returns the new one.
-    pub async fn rotate_key(&self, kind: KeyKind) -> Result<String, OperatorClientError> {
+    pub async fn rotate_key(&self, kind: AccountKeyKind) -> Result<String, OperatorClientError> {
         let body = json!({ "rotate": kind.name() });
         let answer = self.ask(Method::POST, "/_orrery/keys", Some(body)).await?;
         answer["key"].as_str().map(str::to_owned).ok_or_else(|| self.foreign())

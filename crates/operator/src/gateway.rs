@@ -5,7 +5,8 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
-use service::{AccountKeys, Operator, Principal, Service};
+use service::identity::AccountKeys;
+use service::{Operator, Principal, Service};
 use storage::StorageError;
 
 use crate::metrics::{self, RequestDurations};
@@ -14,7 +15,7 @@ use crate::reply::{
     self, OperatorReply, not_allowed, not_found, starting, unauthorised, with_type,
 };
 use crate::request::{OperatorRequest, OtherMethods, is_borne};
-use crate::{backup, clock, keys, partitions, throughput};
+use crate::{backup, clock, keys, partitions, roles, throughput};
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -107,6 +108,10 @@ impl OperatorGateway {
             }
             (Asked::ReadClock, Some(service)) => clock::show(&operator(service)),
             (Asked::AdvanceClock, Some(service)) => clock::advance(operator(service), &body).await,
+            (Asked::ListRoles, Some(service)) => roles::list(&operator(service)),
+            (Asked::ChangeRoles, Some(service)) => {
+                roles::change(operator(service), service, &body).await
+            }
             (Asked::BeginBackup, Some(_)) => {
                 backup::begin(&*self.process, &body).map(|status| json!(status))
             }

@@ -1,13 +1,13 @@
 //! The keys of the account: `/_orrery/keys`.
 //!
-//! A GET says which there are, and never what they are: whoever has learned one of them must
+//! A GET says which there are, and never what they are: a client that has learned one of them must
 //! not learn the others. A POST replaces one by a key that the server makes, and is
 //! the only answer that has it.
 
 use bytes::Bytes;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use service::{AccountKeys, KeyKind};
+use service::identity::{AccountKeyKind, AccountKeys};
 
 use crate::error::OperatorError;
 use crate::process::Process;
@@ -25,14 +25,14 @@ struct Wanted {
 }
 
 pub(crate) fn show(keys: &AccountKeys) -> Value {
-    let there_is = |kind: KeyKind| (kind.name().to_owned(), json!(keys.get(kind).is_some()));
-    Value::Object(KeyKind::ALL.into_iter().map(there_is).collect())
+    let there_is = |kind: AccountKeyKind| (kind.name().to_owned(), json!(keys.get(kind).is_some()));
+    Value::Object(AccountKeyKind::ALL.into_iter().map(there_is).collect())
 }
 
 pub(crate) async fn rotate(process: &dyn Process, body: &Bytes) -> Result<Value, OperatorError> {
     let Wanted { rotate } = parse(body, r#"{"rotate":"primary"}"#)?;
-    let kind = KeyKind::from_name(&rotate).ok_or_else(|| {
-        let known = KeyKind::ALL.map(KeyKind::name).join(", ");
+    let kind = AccountKeyKind::from_name(&rotate).ok_or_else(|| {
+        let known = AccountKeyKind::ALL.map(AccountKeyKind::name).join(", ");
         OperatorError::malformed(format!("'{rotate}' is none of {known}"))
     })?;
     let key = process.rotate_key(kind).await?;

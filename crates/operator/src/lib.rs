@@ -20,6 +20,7 @@ mod partitions;
 mod process;
 mod reply;
 mod request;
+mod roles;
 mod throughput;
 
 pub use backup::{BackupRefused, BackupStatus};
@@ -33,4 +34,3 @@ pub use process::{
 };
 pub use reply::{OperatorReply, json, problem};
 pub use request::{OperatorKey, OperatorRequest};
-pub use service::KeyKind;

@@ -10,7 +10,8 @@ use std::sync::Arc;
 
 use runtime::MemoryUsage;
 use serde_json::{Value, json};
-use service::{AccountKey, KeyKind, Service};
+use service::Service;
+use service::identity::{AccountKey, AccountKeyKind};
 
 use crate::backup::{BackupRefused, BackupStatus};
 use crate::keys::KeyNotKept;
@@ -28,7 +29,7 @@ pub trait Process: fmt::Debug + Send + Sync {
     fn begin_backup(&self, folder: PathBuf) -> Result<BackupStatus, BackupRefused>;
 
     /// Replaces a key of the account by a new one, which it keeps before it is valid.
-    fn rotate_key(&self, kind: KeyKind) -> Rotating<'_>;
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_>;
 }
 
 /// On the way to a new key.

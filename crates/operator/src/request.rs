@@ -6,7 +6,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
-use service::{AccountKeys, Link, PartitionId};
+use service::identity::AccountKeys;
+use service::{Link, PartitionId};
 
 use crate::error::OperatorError;
 
@@ -33,6 +34,9 @@ pub enum OperatorRequest {
     /// Which keys the account has.
     ReadKeys,
     RotateKey,
+    /// What bearers of tokens may do.
+    ListRoles,
+    ChangeRoles,
 }
 
 /// A path that exists but takes other methods.
@@ -47,8 +51,9 @@ impl OperatorRequest {
         query: Option<&str>,
     ) -> Result<Option<OperatorRequest>, OtherMethods> {
         use OperatorRequest::{
-            AdvanceClock, BeginBackup, ListPartitions, Merge, ReadBackup, ReadClock, ReadCounters,
-            ReadKeys, ReadMetrics, ReadThroughput, ReadVersion, Redistribute, RotateKey, Split,
+            AdvanceClock, BeginBackup, ChangeRoles, ListPartitions, ListRoles, Merge, ReadBackup,
+            ReadClock, ReadCounters, ReadKeys, ReadMetrics, ReadThroughput, ReadVersion,
+            Redistribute, RotateKey, Split,
         };
         let query = || query.unwrap_or_default().to_owned();
         let (read, change) = match path {
@@ -62,6 +67,7 @@ impl OperatorRequest {
             "/backup" => (Some(ReadBackup), Some(BeginBackup)),
             "/clock" => (Some(ReadClock), Some(AdvanceClock)),
             "/keys" => (Some(ReadKeys), Some(RotateKey)),
+            "/roles" => (Some(ListRoles), Some(ChangeRoles)),
             _ => return Ok(None),
         };
         let allowed = match (&read, &change) {
@@ -86,7 +92,8 @@ impl OperatorRequest {
             | OperatorRequest::Redistribute
             | OperatorRequest::BeginBackup
             | OperatorRequest::AdvanceClock
-            | OperatorRequest::RotateKey => true,
+            | OperatorRequest::RotateKey
+            | OperatorRequest::ChangeRoles => true,
             OperatorRequest::ReadVersion
             | OperatorRequest::ReadCounters
             | OperatorRequest::ReadMetrics
@@ -94,7 +101,8 @@ impl OperatorRequest {
             | OperatorRequest::ReadThroughput(_)
             | OperatorRequest::ReadBackup
             | OperatorRequest::ReadClock
-            | OperatorRequest::ReadKeys => false,
+            | OperatorRequest::ReadKeys
+            | OperatorRequest::ListRoles => false,
         }
     }
 }

@@ -26,7 +26,8 @@ use operator::{
 };
 use runtime::{MemoryUsage, Runtime, VirtualClock};
 use serde_json::Value;
-use service::{AccountKey, AccountKeys, KeyKind, Kind, Link, Principal, ResourceAction, Service};
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
+use service::{Kind, Link, Principal, ResourceAction, Service};
 
 const KEY: &str = "b3BlcmF0b3Ita2V5LW9mLXRlc3Rz";
 /// What a rotation makes.
@@ -75,8 +76,8 @@ impl Process for TestProcess {
         Ok(backup.clone())
     }
 
-    fn rotate_key(&self, kind: KeyKind) -> Rotating<'_> {
-        if let KeyKind::SecondaryReadOnly = kind {
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_> {
+        if let AccountKeyKind::SecondaryReadOnly = kind {
             return Box::pin(async { Err(KeyNotKept("the disk is full".to_owned())) });
         }
         let key = AccountKey::parse(NEW_KEY).unwrap();

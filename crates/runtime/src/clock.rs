@@ -6,7 +6,7 @@
 //!
 //! A [`VirtualClock`] can be moved ahead of the machine's, so that a test sees in a second what
 //! takes a month. Each reading then has a twin: `machine_now` is the time of clients, which
-//! nobody moved, and `steady` is what has passed for whatever refills or grows cold by itself.
+//! virtual time leaves alone, and `steady` is what has passed for budgets and quiet partitions.
 //! What measures work stays with `monotonic`: no work takes a month.
 
 use std::fmt;

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use anyhow::Context as _;
 use operator::KeyNotKept;
 use runtime::Random;
-use service::{AccountKey, AccountKeys, KeyKind};
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use tokio::sync::Mutex;
 
 use crate::data_dir::DataDir;
@@ -58,7 +58,7 @@ impl KeyKeeper {
     }
 
     /// Replaces a key once the new one is durable: what was answered stays true.
-    pub(crate) async fn rotate(&self, kind: KeyKind) -> Result<AccountKey, KeyNotKept> {
+    pub(crate) async fn rotate(&self, kind: AccountKeyKind) -> Result<AccountKey, KeyNotKept> {
         let mut kept = self.kept.lock().await;
         let new = AccountKey::generate(&*self.random);
         let rotated = kept.rotated(kind, self.live.get(kind).as_ref(), &new);

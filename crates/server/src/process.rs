@@ -5,7 +5,8 @@ use std::sync::{Arc, OnceLock};
 
 use operator::{BackupRefused, BackupStatus, MemoryFigures, Process, ProcessFigures, Rotating};
 use runtime::{MemoryBudget, MemoryUsage};
-use service::{KeyKind, Service};
+use service::Service;
+use service::identity::AccountKeyKind;
 use wire_cosmos::BODY_BYTES_MAX;
 
 use crate::background::backup::BackupJob;
@@ -93,7 +94,7 @@ impl Process for ServerProcess {
         }
     }
 
-    fn rotate_key(&self, kind: KeyKind) -> Rotating<'_> {
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_> {
         Box::pin(self.keys.rotate(kind))
     }
 }

@@ -13,7 +13,8 @@ use bytes::Bytes;
 use http::StatusCode;
 use operator::{OperatorGateway, RequestDurations};
 use runtime::{MemoryBudget, Runtime};
-use service::{AccountKeys, KeyKind, Service};
+use service::Service;
+use service::identity::{AccountKeyKind, AccountKeys};
 use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
@@ -25,6 +26,7 @@ use crate::http::host::Hosts;
 use crate::http::listener::{ConnectionLimit, Listener};
 use crate::http::service::HttpService;
 use crate::http::tls::Certificate;
+use crate::issuers::WatchedIssuers;
 use crate::keys::KeyKeeper;
 use crate::memory::MemoryPlan;
 use crate::process::ServerProcess;
@@ -73,6 +75,7 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     };
     let keeper = KeyKeeper::open(&settings, dir.as_deref(), Arc::clone(&outside.random))?;
     let keys = Arc::clone(keeper.live());
+    let issuers = Arc::new(WatchedIssuers::open(&settings.issuers)?);
     let listener = Listener::bind(settings.listen).await?;
     let addresses = listener.addresses()?;
     let plan = MemoryPlan::of(settings.memory);
@@ -94,12 +97,18 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let service = open(dir.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
-    let config =
-        GatewayConfig { keys: Arc::clone(&keys), region, skew_secs_max: SKEW_SECS_MAX, slow_after };
+    let config = GatewayConfig {
+        keys: Arc::clone(&keys),
+        issuers: Arc::clone(issuers.issuers()),
+        tokens_with_keys: settings.listen.address().ip().is_loopback(),
+        region,
+        skew_secs_max: SKEW_SECS_MAX,
+        slow_after,
+    };
     let cosmos = Gateway::new(Arc::clone(&service), outside, config);
     process.opened(Arc::clone(&service));
     http.opened(Arc::new(cosmos.observed_by(Arc::new(durations))));
-    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after);
+    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after, issuers);
     let mut tasks = background::start(tasks::TASKS, &context, process.background.of_tasks(), &stop);
     announce(&settings, &keys, &addresses, service.store().loss());
 
@@ -157,7 +166,7 @@ async fn open(
 }
 
 fn announce(settings: &Settings, keys: &AccountKeys, addresses: &[SocketAddr], loss: Option<Loss>) {
-    let Some(key) = keys.get(KeyKind::Primary) else { return };
+    let Some(key) = keys.get(AccountKeyKind::Primary) else { return };
     if settings.json {
         say(&banner::json_line(settings, &key, addresses, loss));
     } else {

@@ -4,6 +4,7 @@
 //! exists in one source exists in all. The first source that sets a value wins: flags, then
 //! `ORRERY_…` variables, then the file, then the defaults.
 
+pub(crate) mod issuers;
 pub(crate) mod rules;
 
 use std::ffi::OsString;
@@ -19,12 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use model::limits::Profile;
 use runtime::Random;
 use serde::Deserialize;
-use service::{AccountKey, Division, KeyKind, Throttle};
+use service::identity::{AccountKey, AccountKeyKind};
+use service::{Division, Throttle};
 use tracing::level_filters::LevelFilter;
 use wire_cosmos::EMULATOR_KEY;
 
 use crate::data_dir::{DEFAULT_FOLDER, DurabilitySetting};
 use crate::memory::MemorySize;
+use crate::settings::issuers::IssuerSetting;
 use crate::settings::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
@@ -124,6 +127,14 @@ partial_settings! {
         #[arg(long, value_name = "KEY")]
         pub(crate) secondary_read_only_key: Option<Secret>,
 
+        /// An identity provider whose tokens are accepted, as
+        /// iss=ISSUER,audience=AUDIENCE,keys=SOURCE[,tenant=TENANT]; may be repeated.
+        ///
+        /// SOURCE has the provider's keys, a JSON Web Key Set: a file, or an http:// address of this machine. It is read
+        /// again every minute. What a bearer may do is assigned by POST /_orrery/roles.
+        #[arg(long, value_name = "PARTS")]
+        pub(crate) issuer: Vec<String>,
+
         /// When a write is answered: after an fsync, or once the operating system has it [default: full].
         #[arg(long, value_enum)]
         pub(crate) durability: Option<DurabilitySetting>,
@@ -221,6 +232,7 @@ pub(crate) struct Settings {
     pub(crate) secondary_key: Option<Secret>,
     pub(crate) read_only_key: Option<Secret>,
     pub(crate) secondary_read_only_key: Option<Secret>,
+    pub(crate) issuers: Vec<IssuerSetting>,
     pub(crate) durability: DurabilitySetting,
     pub(crate) accept_lost_writes: bool,
     pub(crate) virtual_clock: bool,
@@ -282,6 +294,7 @@ impl Settings {
             secondary_key: merged.secondary_key,
             read_only_key: merged.read_only_key,
             secondary_read_only_key: merged.secondary_read_only_key,
+            issuers: issuers::parse(&merged.issuer)?,
             durability: merged.durability.unwrap_or_default(),
             accept_lost_writes: merged.accept_lost_writes.unwrap_or_default(),
             virtual_clock: merged.virtual_clock.unwrap_or_default(),
@@ -297,7 +310,7 @@ impl Settings {
     }
 
     /// The key of each kind, the primary one first.
-    pub(crate) fn account_keys(&self) -> anyhow::Result<[(KeyKind, Option<AccountKey>); 4]> {
+    pub(crate) fn account_keys(&self) -> anyhow::Result<[(AccountKeyKind, Option<AccountKey>); 4]> {
         let given = self.keys().map(Option::into_iter).into_iter().flatten();
         let mut texts: Vec<&str> = given.map(Secret::reveal).collect();
         texts.sort_unstable();
@@ -310,10 +323,10 @@ impl Settings {
         };
         let [primary, secondary, read_only, secondary_read_only] = self.keys().map(parse);
         Ok([
-            (KeyKind::Primary, primary?),
-            (KeyKind::Secondary, secondary?),
-            (KeyKind::PrimaryReadOnly, read_only?),
-            (KeyKind::SecondaryReadOnly, secondary_read_only?),
+            (AccountKeyKind::Primary, primary?),
+            (AccountKeyKind::Secondary, secondary?),
+            (AccountKeyKind::PrimaryReadOnly, read_only?),
+            (AccountKeyKind::SecondaryReadOnly, secondary_read_only?),
         ])
     }
 
@@ -707,6 +720,7 @@ mod tests {
             secondary-key = "s"
             read-only-key = "r"
             secondary-read-only-key = "t"
+            issuer = ["iss=i,audience=a,keys=k"]
             durability = "os"
             accept-lost-writes = true
             virtual-clock = true
@@ -735,6 +749,7 @@ mod tests {
                 "ORRERY_SECONDARY_KEY" => "s",
                 "ORRERY_READ_ONLY_KEY" => "r",
                 "ORRERY_SECONDARY_READ_ONLY_KEY" => "t",
+                "ORRERY_ISSUER" => "iss=i,audience=a,keys=k",
                 "ORRERY_DURABILITY" => "os",
                 "ORRERY_PROFILE" => "2018",
                 "ORRERY_LIMITS" => "throughput_min=200,throughput_step=50",

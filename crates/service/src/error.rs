@@ -34,6 +34,15 @@ pub enum ServiceError {
     /// The permission of the credentials is for something else.
     #[error("{INSUFFICIENT}")]
     NotPermitted,
+    /// No role allows this.
+    #[error("The request cannot be authorized by AAD token in data plane.")]
+    ControlPlane,
+    /// The roles of the bearer of a token do not allow this there.
+    #[error(
+        "Request is blocked because principal [{principal}] does not have required RBAC permissions to perform action \
+         [{action}] on resource [{resource}]."
+    )]
+    NotInRole { principal: String, action: &'static str, resource: String },
     /// The request is invalid.
     #[error("{message}")]
     Invalid { message: String },
@@ -194,6 +203,8 @@ impl ServiceError {
             ServiceError::Unauthorised
             | ServiceError::Forbidden
             | ServiceError::NotPermitted
+            | ServiceError::ControlPlane
+            | ServiceError::NotInRole { .. }
             | ServiceError::Invalid { .. }
             | ServiceError::Query { .. }
             | ServiceError::AcrossPartitions

@@ -8,7 +8,7 @@
 
 mod catalogue;
 mod error;
-mod identity;
+pub mod identity;
 mod items;
 mod maintenance;
 mod operator;
@@ -21,13 +21,9 @@ mod throughput;
 pub mod upgrade;
 mod verb;
 
-// Who may ask.
-pub use identity::keys::{AccountKey, AccountKeys, InvalidKey, KeyKind};
-
 // Execution, principals, and what accompanies every answer.
 pub use error::{Remedy, ServiceError};
 pub use pipeline::authorise::Principal;
-pub use pipeline::grant::{GrantScope, Mode, PermissionGrant};
 pub use pipeline::meta::{Amount, Holding, Owner, ResponseMeta};
 pub use request::{InContainer, Request};
 pub use response::{Failure, Response};

@@ -4,6 +4,7 @@
 //! are accounted for. Only the holder of the account key is an operator.
 
 pub(crate) mod partitions;
+mod roles;
 pub(crate) mod statistics;
 pub(crate) mod time;
 

@@ -24,6 +24,7 @@ use script::{ContainerLinks, Fault, ScriptTask, Surroundings};
 use crate::catalogue::Record;
 use crate::catalogue::kind::Kind;
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::ResolvedContainer;
@@ -59,7 +60,8 @@ impl ContainerVerb for ExecuteProcedure {
     type Reply = ProcedureResult;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::writing(Reach::of(self.key.as_ref()))
+        let facts = ItemFacts::writing(Reach::of(self.key.as_ref()));
+        facts.allowed_by(DataAction::ExecuteProcedure)
     }
 
     async fn perform(

@@ -12,7 +12,8 @@ use model::json::{self, Value};
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use model::rid::ContainerRid;
-use service::{AccountKeys, GrantScope, Kind, Mode, PermissionGrant};
+use service::Kind;
+use service::identity::{AccountKeys, GrantScope, Mode, PermissionGrant};
 use sha2::Sha256;
 
 use crate::auth::{Refused, rfc1123};
@@ -146,7 +147,7 @@ fn decode(text: &str) -> Option<(PermissionGrant, Timestamp)> {
 #[cfg(test)]
 mod tests {
     use model::rid::DatabaseRid;
-    use service::AccountKey;
+    use service::identity::AccountKey;
 
     use super::*;
 

@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use operator::KeyKind;
+use service::identity::AccountKeyKind;
 
 use super::remote::Remote;
 use crate::data_dir::{say, say_error};
@@ -42,12 +42,12 @@ enum Kind {
 }
 
 impl Kind {
-    fn of_account(self) -> KeyKind {
+    fn of_account(self) -> AccountKeyKind {
         match self {
-            Kind::Primary => KeyKind::Primary,
-            Kind::Secondary => KeyKind::Secondary,
-            Kind::PrimaryReadOnly => KeyKind::PrimaryReadOnly,
-            Kind::SecondaryReadOnly => KeyKind::SecondaryReadOnly,
+            Kind::Primary => AccountKeyKind::Primary,
+            Kind::Secondary => AccountKeyKind::Secondary,
+            Kind::PrimaryReadOnly => AccountKeyKind::PrimaryReadOnly,
+            Kind::SecondaryReadOnly => AccountKeyKind::SecondaryReadOnly,
         }
     }
 }
@@ -57,7 +57,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     match &arguments.command {
         Command::List { remote } => {
             let keys = tokio.block_on(remote.client().keys())?;
-            for kind in KeyKind::ALL {
+            for kind in AccountKeyKind::ALL {
                 let state = if keys[kind.name()] == true { "there" } else { "none" };
                 say(&format!("{:18} {state}", kind.name()));
             }

@@ -11,7 +11,7 @@ use std::path::Path;
 
 use anyhow::{Context as _, ensure};
 use serde::{Deserialize, Serialize};
-use service::{AccountKey, KeyKind};
+use service::identity::{AccountKey, AccountKeyKind};
 use sha2::{Digest as _, Sha256};
 
 use super::sync_folder;
@@ -68,7 +68,7 @@ impl RotatedKeys {
     /// The key that is valid, of the one that a setting gives and the one that took its place.
     pub(crate) fn choose(
         &self,
-        kind: KeyKind,
+        kind: AccountKeyKind,
         given: Option<AccountKey>,
     ) -> anyhow::Result<Option<AccountKey>> {
         let given = given.filter(|key| !self.retired.contains(&fingerprint(key)));
@@ -82,7 +82,7 @@ impl RotatedKeys {
     /// With a new key in the place of an old one.
     pub(crate) fn rotated(
         &self,
-        kind: KeyKind,
+        kind: AccountKeyKind,
         old: Option<&AccountKey>,
         new: &AccountKey,
     ) -> RotatedKeys {
@@ -129,22 +129,22 @@ mod tests {
         let [old, new, other] = [(); 3].map(|()| AccountKey::generate(&random));
         let folder = tempfile::tempdir().unwrap();
         let none = RotatedKeys::read(folder.path()).unwrap();
-        let chosen = none.choose(KeyKind::Primary, Some(old.clone())).unwrap();
+        let chosen = none.choose(AccountKeyKind::Primary, Some(old.clone())).unwrap();
         assert_eq!(text(&chosen), Some(old.reveal()));
-        none.rotated(KeyKind::Primary, Some(&old), &new).write(folder.path()).unwrap();
+        none.rotated(AccountKeyKind::Primary, Some(&old), &new).write(folder.path()).unwrap();
         let kept = RotatedKeys::read(folder.path()).unwrap();
         for (given, valid) in [(None, &new), (Some(&old), &new), (Some(&other), &other)] {
-            let chosen = kept.choose(KeyKind::Primary, given.cloned()).unwrap();
+            let chosen = kept.choose(AccountKeyKind::Primary, given.cloned()).unwrap();
             assert_eq!(text(&chosen), Some(valid.reveal()));
         }
-        assert_eq!(text(&kept.choose(KeyKind::Secondary, Some(old)).unwrap()), None);
+        assert_eq!(text(&kept.choose(AccountKeyKind::Secondary, Some(old)).unwrap()), None);
     }
 
     #[test]
     fn a_damaged_file_is_refused() {
         let key = AccountKey::generate(&SeededRandom::new(1));
         let keys = RotatedKeys::none();
-        let text = keys.rotated(KeyKind::Secondary, Some(&key), &key).print().unwrap();
+        let text = keys.rotated(AccountKeyKind::Secondary, Some(&key), &key).print().unwrap();
         assert_eq!(RotatedKeys::parse(&text).unwrap().print().unwrap(), text);
         for at in 0..text.len() - 1 {
             let mut bytes = text.clone().into_bytes();
@@ -165,7 +165,7 @@ mod tests {
         let mut old = AccountKey::generate(&random);
         for _ in 0..RETIRED_MAX + 2 {
             let new = AccountKey::generate(&random);
-            keys = keys.rotated(KeyKind::Primary, Some(&old), &new);
+            keys = keys.rotated(AccountKeyKind::Primary, Some(&old), &new);
             old = new;
         }
         assert_eq!(keys.retired.len(), RETIRED_MAX);

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 
 use serde_json::json;
-use service::AccountKey;
+use service::identity::AccountKey;
 use storage::Loss;
 use wire_cosmos::EMULATOR_KEY;
 

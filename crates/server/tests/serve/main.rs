@@ -1,6 +1,7 @@
 //! The program as users start it: the built binary, real sockets, real signals.
 
 mod admin;
+mod bearers;
 mod check;
 mod client;
 mod commands;

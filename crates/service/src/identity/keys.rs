@@ -1,6 +1,6 @@
 //! The keys of the account, and replacing them.
 //!
-//! Whoever holds a full key may do everything, whoever holds a read-only key may read. There
+//! The holder of a full key may do everything, the holder of a read-only key may read. There
 //! are two of each, so that clients can be moved to one while the other is replaced. Every
 //! request of every protocol asks here, so a key that was replaced is dead with the next
 //! request, on every connection.
@@ -19,39 +19,39 @@ const KEY_BYTES: usize = 64;
 
 /// Which of the keys.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum KeyKind {
+pub enum AccountKeyKind {
     Primary,
     Secondary,
     PrimaryReadOnly,
     SecondaryReadOnly,
 }
 
-impl KeyKind {
-    pub const ALL: [KeyKind; 4] = [
-        KeyKind::Primary,
-        KeyKind::Secondary,
-        KeyKind::PrimaryReadOnly,
-        KeyKind::SecondaryReadOnly,
+impl AccountKeyKind {
+    pub const ALL: [AccountKeyKind; 4] = [
+        AccountKeyKind::Primary,
+        AccountKeyKind::Secondary,
+        AccountKeyKind::PrimaryReadOnly,
+        AccountKeyKind::SecondaryReadOnly,
     ];
 
     /// As the service's own tools call it.
     #[must_use]
     pub const fn name(self) -> &'static str {
         match self {
-            KeyKind::Primary => "primary",
-            KeyKind::Secondary => "secondary",
-            KeyKind::PrimaryReadOnly => "primaryReadonly",
-            KeyKind::SecondaryReadOnly => "secondaryReadonly",
+            AccountKeyKind::Primary => "primary",
+            AccountKeyKind::Secondary => "secondary",
+            AccountKeyKind::PrimaryReadOnly => "primaryReadonly",
+            AccountKeyKind::SecondaryReadOnly => "secondaryReadonly",
         }
     }
 
     #[must_use]
-    pub fn from_name(name: &str) -> Option<KeyKind> {
-        KeyKind::ALL.into_iter().find(|kind| kind.name() == name)
+    pub fn from_name(name: &str) -> Option<AccountKeyKind> {
+        AccountKeyKind::ALL.into_iter().find(|kind| kind.name() == name)
     }
 
     const fn is_full(self) -> bool {
-        matches!(self, KeyKind::Primary | KeyKind::Secondary)
+        matches!(self, AccountKeyKind::Primary | AccountKeyKind::Secondary)
     }
 }
 
@@ -78,7 +78,7 @@ impl AccountKey {
         Ok(AccountKey { text: text.to_owned(), bytes })
     }
 
-    /// A key that nobody knows.
+    /// A new key.
     #[must_use]
     pub fn generate(random: &dyn Random) -> AccountKey {
         let mut bytes = vec![0; KEY_BYTES];
@@ -108,7 +108,7 @@ impl std::fmt::Debug for AccountKey {
 /// The keys that are valid at a moment; there is a primary one at least.
 #[derive(Debug)]
 pub struct AccountKeys {
-    keys: RwLock<[Option<AccountKey>; KeyKind::ALL.len()]>,
+    keys: RwLock<[Option<AccountKey>; AccountKeyKind::ALL.len()]>,
 }
 
 impl AccountKeys {
@@ -119,25 +119,25 @@ impl AccountKeys {
 
     /// The same keys with one more, or another in its place.
     #[must_use]
-    pub fn with(self, kind: KeyKind, key: AccountKey) -> AccountKeys {
+    pub fn with(self, kind: AccountKeyKind, key: AccountKey) -> AccountKeys {
         self.replace(kind, key);
         self
     }
 
     /// From now on this is the key of its kind, and the one before is none.
-    pub fn replace(&self, kind: KeyKind, key: AccountKey) {
+    pub fn replace(&self, kind: AccountKeyKind, key: AccountKey) {
         let mut keys = self.keys.write().unwrap_or_else(PoisonError::into_inner);
         keys[kind as usize] = Some(key);
     }
 
     #[must_use]
-    pub fn get(&self, kind: KeyKind) -> Option<AccountKey> {
+    pub fn get(&self, kind: AccountKeyKind) -> Option<AccountKey> {
         self.read()[kind as usize].clone()
     }
 
     /// Whether one of the full keys is such a one.
     pub fn any_full(&self, is_right: impl Fn(&[u8]) -> bool) -> bool {
-        self.any(KeyKind::is_full, |key| is_right(&key.bytes))
+        self.any(AccountKeyKind::is_full, |key| is_right(&key.bytes))
     }
 
     /// The same for read-only keys.
@@ -148,13 +148,19 @@ impl AccountKeys {
     /// Whether a text is that of a full key, compared in constant time.
     #[must_use]
     pub fn is_full_key(&self, text: &[u8]) -> bool {
-        self.any(KeyKind::is_full, |key| text.ct_eq(key.text.as_bytes()).into())
+        self.any(AccountKeyKind::is_full, |key| text.ct_eq(key.text.as_bytes()).into())
     }
 
-    /// The key that new tokens are signed with: whoever replaces it ends them.
+    /// The same for the text, or for the bytes that it stands for.
+    #[must_use]
+    pub fn is_full_key_in_any_form(&self, key: &[u8]) -> bool {
+        self.is_full_key(key) || self.any_full(|own| key.ct_eq(own).into())
+    }
+
+    /// The key that new tokens are signed with: replacing it ends them.
     #[must_use]
     pub fn signing(&self) -> Vec<u8> {
-        self.read()[KeyKind::Primary as usize]
+        self.read()[AccountKeyKind::Primary as usize]
             .as_ref()
             .map(|key| key.bytes.clone())
             .unwrap_or_default()
@@ -162,15 +168,15 @@ impl AccountKeys {
 
     fn any(
         &self,
-        wanted: impl Fn(KeyKind) -> bool,
+        wanted: impl Fn(AccountKeyKind) -> bool,
         is_right: impl Fn(&AccountKey) -> bool,
     ) -> bool {
         let keys = self.read();
-        let mut keys = KeyKind::ALL.into_iter().zip(keys.iter());
+        let mut keys = AccountKeyKind::ALL.into_iter().zip(keys.iter());
         keys.any(|(kind, key)| wanted(kind) && key.as_ref().is_some_and(&is_right))
     }
 
-    fn read(&self) -> RwLockReadGuard<'_, [Option<AccountKey>; KeyKind::ALL.len()]> {
+    fn read(&self) -> RwLockReadGuard<'_, [Option<AccountKey>; AccountKeyKind::ALL.len()]> {
         self.keys.read().unwrap_or_else(PoisonError::into_inner)
     }
 }
@@ -185,17 +191,18 @@ mod tests {
     fn a_replaced_key_is_none_from_then_on() {
         let random = SeededRandom::new(1);
         let [one, two, read] = [(); 3].map(|()| AccountKey::generate(&random));
-        let keys = AccountKeys::new(one.clone()).with(KeyKind::PrimaryReadOnly, read.clone());
+        let keys =
+            AccountKeys::new(one.clone()).with(AccountKeyKind::PrimaryReadOnly, read.clone());
         let is = |key: &AccountKey| {
             let same = |bytes: &[u8]| bytes == key.bytes();
             (keys.any_full(same), keys.any_read_only(same), keys.is_full_key(key.text.as_bytes()))
         };
         assert_eq!((is(&one), is(&two)), ((true, false, true), (false, false, false)));
         assert_eq!(is(&read), (false, true, false));
-        keys.replace(KeyKind::Secondary, two.clone());
+        keys.replace(AccountKeyKind::Secondary, two.clone());
         assert_eq!((is(&one), is(&two)), ((true, false, true), (true, false, true)));
         assert_eq!(keys.signing(), one.bytes());
-        keys.replace(KeyKind::Primary, AccountKey::generate(&random));
+        keys.replace(AccountKeyKind::Primary, AccountKey::generate(&random));
         assert_eq!((is(&one), is(&two)), ((false, false, false), (true, false, true)));
         assert_ne!(keys.signing(), one.bytes());
     }
@@ -207,8 +214,8 @@ mod tests {
         }
         let key = AccountKey::parse(" AAAAAAAAAAAAAAAAAAAAAA== ").unwrap();
         assert_eq!((key.bytes().len(), format!("{key:?}").as_str()), (16, "AccountKey"));
-        for kind in KeyKind::ALL {
-            assert_eq!(KeyKind::from_name(kind.name()), Some(kind));
+        for kind in AccountKeyKind::ALL {
+            assert_eq!(AccountKeyKind::from_name(kind.name()), Some(kind));
         }
     }
 }

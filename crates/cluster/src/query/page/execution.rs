@@ -9,8 +9,8 @@ use model::charge::Scanned;
 use model::epk::EpkRange;
 use model::position::Timestamp;
 use partition::{
-    AccessPath, AccessPlan, PartialPage, PartitionQuery, Point, ScanBudget, ScanStart, ScanStats, ScanTimes,
-    StatisticsQuery, Task, overlapping,
+    AccessPath, AccessPlan, PartialPage, PartitionQuery, Point, ScanBudget, ScanStart, ScanStats,
+    ScanTimes, StatisticsQuery, Task, overlapping,
 };
 use query::{Ledger, Run, STEPS_MAX};
 

@@ -13,7 +13,8 @@ use hyper_util::rt::TokioIo;
 use model::limits::Limits;
 use operator::{BackupRefused, BackupStatus, Process, ProcessFigures, Rotating};
 use runtime::{MemoryBudget, Runtime};
-use service::{AccountKey, AccountKeys, KeyKind, Service};
+use service::Service;
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
@@ -69,7 +70,7 @@ impl Process for Panicking {
         panic!("as the test wants it")
     }
 
-    fn rotate_key(&self, _kind: KeyKind) -> Rotating<'_> {
+    fn rotate_key(&self, _kind: AccountKeyKind) -> Rotating<'_> {
         panic!("as the test wants it")
     }
 }
