@@ -12,6 +12,7 @@
 
 pub mod bodies;
 mod driver;
+pub mod identity;
 mod mutation;
 pub mod queries;
 pub mod scripts;
@@ -24,6 +25,7 @@ pub type Body = fn(&[u8]);
 
 /// All bodies with their names, ordered by name.
 pub const BODIES: &[(&str, Body)] = &[
+    ("bearer_token", identity::bearer_token),
     ("container_definition", bodies::container_definition),
     ("hybrid_row", bodies::hybrid_row),
     ("index_value", bodies::index_value),
@@ -34,6 +36,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("query_cursor", queries::query_cursor),
     ("query_ways", queries::query_ways),
     ("resource_id", bodies::resource_id),
+    ("role_scope", identity::role_scope),
     ("script_arguments", scripts::script_arguments),
     ("script_result", scripts::script_result),
     ("script_text", scripts::script_text),

@@ -6,6 +6,7 @@ mod bench;
 mod cert;
 mod check;
 mod compact;
+mod key;
 mod partitions;
 mod remote;
 mod restore;
@@ -41,6 +42,8 @@ pub(crate) enum Command {
     Upgrade(upgrade::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
+    /// Look at the keys of a running server, or replace one.
+    Key(key::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
     Partitions(partitions::Arguments),
     /// List, show, upload, delete and run the scripts of a container on a running server.
@@ -57,6 +60,7 @@ impl Command {
             Command::Restore(arguments) => restore::run(arguments),
             Command::Upgrade(arguments) => upgrade::run(arguments),
             Command::Bench(arguments) => bench::run(arguments),
+            Command::Key(arguments) => key::run(arguments),
             Command::Partitions(arguments) => partitions::run(arguments),
             Command::Script(arguments) => script::run(arguments),
         }

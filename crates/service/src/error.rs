@@ -19,17 +19,30 @@ use storage::StorageError;
 use crate::response::QueryPlan;
 use crate::scripts::texts;
 
+/// For credentials that are good, but not for this.
+const INSUFFICIENT: &str = "Insufficient permissions provided in the authorization header for the corresponding request. \
+    Please retry with another authorization header.";
+
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// No or wrong credentials.
     #[error("The request carries no valid credentials.")]
     Unauthorised,
     /// The credentials do not allow this.
-    #[error("The credentials of the request allow reading only, and not of permissions.")]
+    #[error("{INSUFFICIENT}")]
     Forbidden,
     /// The permission of the credentials is for something else.
-    #[error("The permission that the request presents does not cover what it asks for.")]
+    #[error("{INSUFFICIENT}")]
     NotPermitted,
+    /// No role allows this.
+    #[error("The request cannot be authorized by AAD token in data plane.")]
+    ControlPlane,
+    /// The roles of the bearer of a token do not allow this there.
+    #[error(
+        "Request is blocked because principal [{principal}] does not have required RBAC permissions to perform action \
+         [{action}] on resource [{resource}]."
+    )]
+    NotInRole { principal: String, action: &'static str, resource: String },
     /// The request is invalid.
     #[error("{message}")]
     Invalid { message: String },
@@ -190,6 +203,8 @@ impl ServiceError {
             ServiceError::Unauthorised
             | ServiceError::Forbidden
             | ServiceError::NotPermitted
+            | ServiceError::ControlPlane
+            | ServiceError::NotInRole { .. }
             | ServiceError::Invalid { .. }
             | ServiceError::Query { .. }
             | ServiceError::AcrossPartitions

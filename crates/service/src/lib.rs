@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod error;
+pub mod identity;
 mod items;
 mod maintenance;
 mod operator;
@@ -23,7 +24,6 @@ mod verb;
 // Execution, principals, and what accompanies every answer.
 pub use error::{Remedy, ServiceError};
 pub use pipeline::authorise::Principal;
-pub use pipeline::grant::{GrantScope, Mode, PermissionGrant};
 pub use pipeline::meta::{Amount, Holding, Owner, ResponseMeta};
 pub use request::{InContainer, Request};
 pub use response::{Failure, Response};
@@ -61,6 +61,7 @@ pub use maintenance::Maintenance;
 pub use operator::Operator;
 pub use operator::partitions::{LayoutChange, PartitionInfo};
 pub use operator::statistics::{ContainerUsage, PartitionStatistics, Usage};
+pub use operator::time::ServerTime;
 pub use throughput::provision::{Throttle, ThrottleError, ThroughputRules};
 pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 

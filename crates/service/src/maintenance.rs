@@ -29,6 +29,11 @@ impl Maintenance<'_> {
         self.service.dropped.notified().await;
     }
 
+    /// Waits until items may have expired all at once: see [`Maintenance::expire`].
+    pub async fn expiry_wanted(self) {
+        self.service.clock_moved.notified().await;
+    }
+
     /// Waits until an indexing policy was changed: see [`Maintenance::reindex`].
     pub async fn reindexing_wanted(self) {
         self.service.reindexing.notified().await;

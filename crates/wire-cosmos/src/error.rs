@@ -5,8 +5,10 @@ use model::json::{Object, Value};
 use model::partition_key::KeyError;
 use service::{Failure, Reason, ResponseMeta, ServiceError};
 
+use crate::account::ACCOUNT;
 use crate::auth::Refused;
 use crate::binary_json::BinaryJsonError;
+use crate::gateway::HttpHead;
 use crate::headers::{ACROSS_PARTITIONS, CAPABILITIES, PARTITION_KEY};
 use crate::query::plan;
 use crate::route::PathError;
@@ -29,6 +31,8 @@ mod substatus {
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
     pub(super) const BUCKET_CHANGED: u32 = 3213;
     pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
+    pub(super) const NOT_DATA_PLANE: u32 = 5300;
+    pub(super) const NOT_IN_ROLE: u32 = 5301;
 }
 
 /// A status of the protocol's own: the same again is likely to succeed.
@@ -122,6 +126,18 @@ impl WireError {
         WireError::new(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large")
     }
 
+    /// The same of a request, which some messages name.
+    pub(crate) fn of_request(self, head: &HttpHead) -> WireError {
+        if self.substatus != substatus::NOT_DATA_PLANE {
+            return self;
+        }
+        let reason = format!(
+            "The given request [{} {}] cannot be authorized by AAD token in data plane.",
+            head.method, head.path
+        );
+        WireError { message: blocked(&reason), ..self }
+    }
+
     /// What is wrong, as clients parse it.
     pub(crate) fn report(&self) -> Value {
         match &self.detail {
@@ -205,6 +221,9 @@ fn message(error: &ServiceError) -> String {
         return "PartitionKey extracted from document doesn't match the one specified in the header."
             .to_owned();
     }
+    if let ServiceError::NotInRole { .. } = error {
+        return blocked(&error.to_string());
+    }
     if let ServiceError::MergeUnaware = error {
         return format!(
             "The partitions of this container have been merged, which this client does not declare to support. \
@@ -212,6 +231,13 @@ fn message(error: &ServiceError) -> String {
         );
     }
     error.to_string()
+}
+
+/// As the service says that roles do not allow something.
+fn blocked(reason: &str) -> String {
+    format!(
+        "Request blocked by Auth {ACCOUNT} : {reason} Learn more: https://aka.ms/cosmos-native-rbac."
+    )
 }
 
 /// How long a client should wait, where waiting helps.
@@ -235,6 +261,8 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
     match error {
         ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
         ServiceError::Forbidden | ServiceError::NotPermitted => (StatusCode::FORBIDDEN, 0),
+        ServiceError::ControlPlane => (StatusCode::FORBIDDEN, substatus::NOT_DATA_PLANE),
+        ServiceError::NotInRole { .. } => (StatusCode::FORBIDDEN, substatus::NOT_IN_ROLE),
         ServiceError::Invalid { .. }
         | ServiceError::Query { .. }
         | ServiceError::AcrossPartitions
@@ -301,7 +329,8 @@ impl From<Refused> for WireError {
             | Refused::Scheme(_)
             | Refused::Date
             | Refused::Signature { .. }
-            | Refused::Token => StatusCode::UNAUTHORIZED,
+            | Refused::Token
+            | Refused::Bearer(_) => StatusCode::UNAUTHORIZED,
             Refused::Skewed { .. } | Refused::Expired { .. } => StatusCode::FORBIDDEN,
         };
         WireError::new(status, 0, refused.to_string())

@@ -30,7 +30,7 @@ mod system_properties;
 mod token;
 mod usage;
 
-pub use auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
+pub use auth::EMULATOR_KEY;
 pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };

@@ -12,6 +12,7 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CosmosClient } from "@azure/cosmos";
+import { bearerCases } from "./bearer.mjs";
 import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
 import { orderCases } from "./order.mjs";
@@ -324,6 +325,7 @@ cases.usersPermissionsAndScripts = async () => {
 
 const changeFeed = changeFeedCases({ database, container, partitions, throughput });
 const order = orderCases({ connect, endpoint, key, database, container });
+if (endpoint.startsWith("https")) Object.assign(cases, bearerCases({ endpoint, key, database }));
 Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }), order.cases);
 
 cases.whatWasWrittenStays = async () => {

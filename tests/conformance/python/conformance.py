@@ -18,6 +18,7 @@ import uuid
 import warnings
 from urllib.parse import urlsplit
 
+import bearer
 import changes
 import order
 import parity
@@ -499,6 +500,7 @@ def the_certificate_can_be_trusted(_world):
 
 if ENDPOINT.startswith("https"):
     case(the_certificate_can_be_trusted)
+    CASES.extend(bearer.CASES)
 
 
 CASES.extend(changes.CASES)

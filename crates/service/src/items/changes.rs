@@ -9,6 +9,7 @@ use model::rid::ContainerRid;
 use partition::{ChangePage, Changes, Item};
 
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::items::{check_session, named, scope_prefix};
 use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
@@ -25,7 +26,9 @@ impl ContainerVerb for ChangeList {
 
     fn facts(&self) -> ItemFacts<'_> {
         let reach = Reach::of(self.scope.key.as_ref());
-        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+        let names_partitions = self.scope.range.is_some();
+        let facts = ItemFacts { names_partitions, ..ItemFacts::reading(reach) };
+        facts.allowed_by(DataAction::ReadChangeFeed)
     }
 
     async fn perform(

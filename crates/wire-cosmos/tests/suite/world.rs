@@ -13,11 +13,12 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use service::{ScriptLimits, Service, ServiceError};
 use sha2::Sha256;
-use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
+use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
-use crate::hybrid;
+use crate::{hybrid, provider};
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
@@ -50,6 +51,8 @@ pub(crate) struct World {
     pub(crate) gateway: Gateway,
     /// What the gateway stands in front of.
     pub(crate) service: Arc<Service>,
+    /// Those that the gateway accepts.
+    pub(crate) keys: Arc<AccountKeys>,
     pub(crate) runtime: Runtime,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
@@ -75,8 +78,13 @@ impl World {
         let service = Arc::new(service.unwrap());
         // The clock may stand still, so only this ends a script that loops for ever.
         service.limit_scripts(ScriptLimits { ticks_max: 500, ..ScriptLimits::default() });
+        let key = |text| AccountKey::parse(text).unwrap();
+        let keys = AccountKeys::new(key(EMULATOR_KEY));
+        let keys = Arc::new(keys.with(AccountKeyKind::PrimaryReadOnly, key(READ_KEY)));
         let config = GatewayConfig {
-            keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+            keys: Arc::clone(&keys),
+            issuers: provider::issuers(),
+            tokens_with_keys: true,
             region: "South Central US".to_owned(),
             skew_secs_max: 900,
             slow_after: None,
@@ -84,6 +92,7 @@ impl World {
         World {
             gateway: Gateway::new(Arc::clone(&service), runtime.clone(), config),
             service,
+            keys,
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
             clock,
