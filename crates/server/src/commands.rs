@@ -36,7 +36,7 @@ pub(crate) enum Command {
     /// Carry a data folder over from the version of the format before this one.
     ///
     /// The folder must not be in use. Its store is only read: a new one is made beside it,
-    /// checked, and put in its place; the old one is kept as store.v1. Takes about as long
+    /// checked, and put in its place; the old one is kept as store.vN. Takes about as long
     /// as indexing everything again, and meanwhile up to twice the space of the old store
     /// beside it. An upgrade that was interrupted goes on when the command is given again.
     Upgrade(upgrade::Arguments),

@@ -324,9 +324,11 @@ impl From<PartitionError> for ServiceError {
             PartitionError::ContainerFull { .. } => {
                 ServiceError::Quota { message: problem.to_string() }
             }
-            PartitionError::Patch(_) | PartitionError::Empty | PartitionError::TooMany { .. } => {
-                ServiceError::invalid(problem.to_string())
-            }
+            PartitionError::Patch(_)
+            | PartitionError::Empty
+            | PartitionError::TooMany { .. }
+            | PartitionError::NoHistory
+            | PartitionError::HistoryGone { .. } => ServiceError::invalid(problem.to_string()),
             PartitionError::NoSuchPosition { after, end } => {
                 ServiceError::NoSuchPosition { after, end }
             }

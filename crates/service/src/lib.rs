@@ -32,12 +32,15 @@ pub use verb::{ContainerVerb, Verb};
 
 // Verbs on items, one type each, with their arguments and replies.
 pub use items::read_items::ReadItems;
+pub use partition::HistoryKind;
 pub use request::{
     Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, ItemAction, ItemOperation,
     ItemQuery, ListItems, PlanQuery, QuerySource, ReadRanges, ReadStatistics, ResumeFilter, Scope,
+    VersionList,
 };
 pub use response::{
-    BulkResult, Change, ChangeFeed, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo, Ranges,
+    BulkResult, Change, ChangeFeed, Feed, ItemResult, ItemVersion, QueryPlan, QueryRows, RangeInfo,
+    Ranges, RemovedItem, VersionFeed,
 };
 
 // Scripts.

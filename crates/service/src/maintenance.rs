@@ -5,6 +5,7 @@
 //! server need not guess from a request what it left.
 
 pub(crate) mod expire;
+pub(crate) mod history;
 pub(crate) mod reindex;
 
 use crate::service::Service;

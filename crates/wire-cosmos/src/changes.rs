@@ -4,6 +4,8 @@
 //! `If-None-Match`. They poll; only 304 tells them that they have seen everything, so an
 //! answer that is empty because the page ended early is a 200.
 
+mod versions;
+
 use std::borrow::Cow;
 
 use bytes::Bytes;
@@ -31,7 +33,13 @@ const ENVELOPES: &str = "2021-09-15";
 const POSITION: &str = "_lsn";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    check_kind(call)?;
+    match mode(call)? {
+        Mode::LatestVersions => list_latest(call, container).await,
+        Mode::AllVersions => versions::list(call, container).await,
+    }
+}
+
+async fn list_latest(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let list = ChangeList {
         scope: scope(call)?,
         session: call.headers.session()?,
@@ -42,15 +50,26 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let form = form(call)?;
     let response = call.container(container, list).await?;
     let ChangeFeed { owner_rid, changes, through, complete } = response.reply;
-    let mut answer = if changes.is_empty() && complete {
+    let view = system_properties::view(call);
+    let page = Page { owner_rid, name: "Documents", rows: changes };
+    let answer = feed(call, (page, complete), through, move |change| view(form(&change))).await?;
+    Ok(answer.with_meta(&response.meta))
+}
+
+/// A page of either mode.
+async fn feed<R: Row + Send + 'static>(
+    call: &Call<'_>,
+    (page, complete): (Page<R>, bool),
+    through: Lsn,
+    show: impl Fn(R) -> Bytes + Send + 'static,
+) -> Result<Answer, WireError> {
+    let mut answer = if page.rows.is_empty() && complete {
         Answer::unchanged()
     } else {
-        let view = system_properties::view(call);
-        let page = Page { owner_rid, name: "Documents", rows: changes };
-        page.answer(call, move |change| view(form(&change))).await?
+        page.answer(call, show).await?
     };
     answer.set("etag", &format!("\"{through}\""));
-    Ok(answer.with_meta(&response.meta))
+    Ok(answer)
 }
 
 impl Row for Change {
@@ -59,12 +78,18 @@ impl Row for Change {
     }
 }
 
-fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
+/// What a feed tells.
+enum Mode {
+    LatestVersions,
+    AllVersions,
+}
+
+fn mode(call: &Call<'_>) -> Result<Mode, WireError> {
     let kind = call.headers.text(KIND).unwrap_or_default();
     if kind.eq_ignore_ascii_case("incremental feed") {
-        Ok(())
+        Ok(Mode::LatestVersions)
     } else if kind.eq_ignore_ascii_case("full-fidelity feed") {
-        Err(WireError::later("The change feed of all versions and deletes"))
+        Ok(Mode::AllVersions)
     } else {
         Err(call.headers.invalid(KIND))
     }

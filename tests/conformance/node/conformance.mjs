@@ -17,6 +17,7 @@ import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
 import { orderCases } from "./order.mjs";
 import { parityCases } from "./parity.mjs";
+import { versionCases } from "./versions.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
 const partitions = Number(count);
@@ -324,9 +325,11 @@ cases.usersPermissionsAndScripts = async () => {
 };
 
 const changeFeed = changeFeedCases({ database, container, partitions, throughput });
+const versions = versionCases({ database, container, partitions, throughput });
 const order = orderCases({ connect, endpoint, key, database, container });
 if (endpoint.startsWith("https")) Object.assign(cases, bearerCases({ endpoint, key, database }));
-Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }), order.cases);
+const parity = parityCases({ database, container, throughput });
+Object.assign(cases, changeFeed.cases, versions.cases, parity, order.cases);
 
 cases.whatWasWrittenStays = async () => {
   const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });
@@ -339,8 +342,14 @@ async function verifyAfterRestart() {
 }
 
 const { verifyChangeFeedAfterRestart } = changeFeed;
+const { verifyAllVersionsAfterRestart } = versions;
 const { verifyOrderAfterRestart } = order;
-const verifying = { verifyAfterRestart, verifyChangeFeedAfterRestart, verifyOrderAfterRestart };
+const verifying = {
+  verifyAfterRestart,
+  verifyChangeFeedAfterRestart,
+  verifyAllVersionsAfterRestart,
+  verifyOrderAfterRestart,
+};
 const chosen = mode === "verify" ? verifying : cases;
 let failures = 0;
 for (const [title, run] of Object.entries(chosen)) {

@@ -48,6 +48,15 @@ pub(crate) const TASKS: &[Task<Context>] = &[
         round: |context| Box::pin(expire(context)),
     },
     Task {
+        name: "trim_history",
+        wake: never,
+        // Retentions are minutes at least.
+        period: Duration::from_secs(20),
+        settle: Duration::ZERO,
+        back_off: Duration::from_secs(20),
+        round: |context| Box::pin(trim_history(context)),
+    },
+    Task {
         name: "reindex",
         wake: |context| Box::pin(context.service.maintenance().reindexing_wanted()),
         period: RARELY,
@@ -154,6 +163,15 @@ async fn expire(context: &Context) -> Result<Round, ServiceError> {
     let items = context.service.maintenance().expire().await?;
     if items > 0 {
         tracing::info!(items, "removed expired items");
+    }
+    Ok(Round::Finished)
+}
+
+/// Removes what the history of containers no longer has to keep.
+async fn trim_history(context: &Context) -> Result<Round, ServiceError> {
+    let records = context.service.maintenance().trim_history().await?;
+    if records > 0 {
+        tracing::info!(records, "trimmed the history");
     }
     Ok(Round::Finished)
 }

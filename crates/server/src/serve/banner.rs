@@ -94,7 +94,7 @@ pub(crate) fn words(
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions
   Throughput   {throughput}
-  Not yet      stored procedures and triggers, the change feed of all versions
+  Not yet      vector and full-text search, spatial indexes, direct mode
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),

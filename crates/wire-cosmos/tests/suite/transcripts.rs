@@ -40,8 +40,9 @@ impl goldenscript::Runner for World {
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
     /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
-    /// offers wait for; `assign WHO ROLE SCOPE` gives a role, and `aad=WHO` presents a token
-    /// of theirs; `rights` prints who may do what. `script`, `run` and `items` are in `procedures.rs`.
+    /// offers wait for, `tidy` removes expired items and old history; `assign WHO ROLE SCOPE`
+    /// gives a role, and `aad=WHO` presents a token of theirs; `rights` prints who may do what.
+    /// `script`, `run` and `items` are in `procedures.rs`.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -75,6 +76,10 @@ impl goldenscript::Runner for World {
         if command.name == "scale" {
             args.reject_next()?;
             return Ok(format!("{} splits", self.scale()?));
+        }
+        if command.name == "tidy" {
+            args.reject_next()?;
+            return Ok(self.tidy()?);
         }
         if command.name != "refuse" {
             let method = Method::from_bytes(command.name.as_bytes())?;

@@ -163,6 +163,14 @@ impl World {
         self.tokio.block_on(self.service.maintenance().scale())
     }
 
+    /// Removes what has expired and what is too old, as background tasks do.
+    pub(crate) fn tidy(&self) -> Result<String, ServiceError> {
+        let maintenance = self.service.maintenance();
+        let expired = self.tokio.block_on(maintenance.expire())?;
+        let trimmed = self.tokio.block_on(maintenance.trim_history())?;
+        Ok(format!("{expired} expired, {trimmed} trimmed"))
+    }
+
     /// Everything that is there, as the account's owner reads it.
     pub(crate) fn dump(&self) -> String {
         let mut out = String::new();
