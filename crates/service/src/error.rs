@@ -19,23 +19,19 @@ use storage::StorageError;
 use crate::response::QueryPlan;
 use crate::scripts::texts;
 
-/// For credentials that are good, but not for this.
-const INSUFFICIENT: &str = "Insufficient permissions provided in the authorization header for the corresponding request. \
-    Please retry with another authorization header.";
-
 #[derive(Debug, thiserror::Error)]
 pub enum ServiceError {
     /// No or wrong credentials.
     #[error("The request carries no valid credentials.")]
     Unauthorised,
     /// The credentials do not allow this.
-    #[error("{INSUFFICIENT}")]
+    #[error("The credentials of the request allow reading only, and not of permissions.")]
     Forbidden,
     /// The permission of the credentials is for something else.
-    #[error("{INSUFFICIENT}")]
+    #[error("The permission that the request presents does not cover what it asks for.")]
     NotPermitted,
     /// No role allows this.
-    #[error("The request cannot be authorized by AAD token in data plane.")]
+    #[error("No role allows this: it takes a key of the account.")]
     ControlPlane,
     /// The roles of the bearer of a token do not allow this there.
     #[error(

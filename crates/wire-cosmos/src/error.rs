@@ -213,6 +213,11 @@ fn message(error: &ServiceError) -> String {
              specify {PARTITION_KEY}, or revise your query to avoid this exception."
         );
     }
+    if let ServiceError::Forbidden | ServiceError::NotPermitted = error {
+        return "Insufficient permissions provided in the authorization header for the corresponding request. \
+                Please retry with another authorization header."
+            .to_owned();
+    }
     if let ServiceError::NeedsMerge { .. } = error {
         return "The provided cross partition query can not be directly served by the gateway."
             .to_owned();
