@@ -225,6 +225,8 @@ fn repetition(text: &str) -> Option<(&str, String, &str)> {
 
 /// What an SDK signs for a path.
 pub(crate) fn claimed(method: &Method, path: &str) -> (String, String, String) {
+    // An operation on a container is signed as the container.
+    let path = path.strip_suffix("/operations/partitionkeydelete").unwrap_or(path);
     let decoded = percent_decoded(path.trim_matches('/'));
     let segments: Vec<&str> = decoded.split('/').filter(|segment| !segment.is_empty()).collect();
     let (resource, link) = if segments.len() % 2 == 1 {
