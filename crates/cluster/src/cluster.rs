@@ -398,8 +398,14 @@ impl Cluster {
         &self.limits
     }
 
+    /// For measuring what something takes.
     pub(crate) fn monotonic(&self) -> Duration {
         self.runtime.clock.monotonic()
+    }
+
+    /// For what has passed since a moment that throttles and containers keep.
+    pub(crate) fn steady(&self) -> Duration {
+        self.runtime.clock.steady()
     }
 
     fn serve(&self, spec: ContainerSpec, stored: StoredMap) -> Arc<Container> {

@@ -1,5 +1,5 @@
 //! The threads of maintenance work: reading for splits, moves and re-indexing, looking for
-//! expired items, sweeping what drops have left, compacting the store.
+//! expired items and old history, sweeping what drops have left, compacting the store.
 //!
 //! All of it may wait for the disk, and no request waits for it: so it runs neither on the
 //! async workers, nor on the executors, nor on the query threads. Long work is handed over
@@ -8,6 +8,7 @@
 pub(crate) mod check;
 pub(crate) mod clock;
 pub(crate) mod expire;
+pub(crate) mod history;
 pub(crate) mod reindex;
 pub(crate) mod retired;
 pub(crate) mod statistics;

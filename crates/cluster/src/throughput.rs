@@ -141,7 +141,7 @@ impl ThroughputController {
     }
 
     fn divide(&self, state: &mut State) {
-        let now = self.clock.monotonic();
+        let now = self.clock.steady();
         let State { provisioned, map, throttles, former } = state;
         let mut before = std::mem::take(throttles);
         for (place, record) in map.ranges().iter().enumerate() {
@@ -208,7 +208,7 @@ impl PartitionThrottle {
 
     /// Admits a request, or refuses it with the time to wait.
     pub fn admit(self: &Arc<PartitionThrottle>, caller: Caller) -> Result<Permit, ThrottleRefusal> {
-        match self.source().budget.admit(self.clock.monotonic(), caller) {
+        match self.source().budget.admit(self.clock.steady(), caller) {
             Ok(()) => Ok(self.permit(caller)),
             Err(refusal) => {
                 self.meter.throttled();
@@ -247,7 +247,7 @@ impl PartitionThrottle {
     /// most 1. Zero where there is no limit.
     #[must_use]
     pub fn normalised(&self) -> f64 {
-        let busiest = self.meter.busiest_second(self.clock.monotonic());
+        let busiest = self.meter.busiest_second(self.clock.steady());
         let part = self.rate().map_or(0.0, |rate| busiest.request_units() / rate);
         if part.is_finite() { part.min(1.0) } else { 1.0 }
     }
@@ -256,7 +256,7 @@ impl PartitionThrottle {
 impl Permit {
     /// Pays for what was done.
     pub fn pay(self, epk: Option<&Epk>, charge: Charge) {
-        let now = self.throttle.clock.monotonic();
+        let now = self.throttle.clock.steady();
         self.throttle.source().budget.pay(now, self.caller, charge.request_units());
         self.throttle.meter.served(now, epk, charge);
     }
@@ -294,7 +294,7 @@ impl Pool {
 
     /// Changes it. Containers follow when they are provisioned the next time.
     pub fn provide(&self, rate: Option<u32>) {
-        let now = self.clock.monotonic();
+        let now = self.clock.steady();
         let count = rate.map_or(1, |rate| self.limits.ranges_for_scaling(rate));
         let share = rate.map(|rate| {
             let part = f64::from(rate) / f64::from(count);
@@ -313,7 +313,7 @@ impl Pool {
     fn budget(&self, place: usize) -> Arc<ThroughputBudget> {
         let budgets = self.budgets.read().unwrap_or_else(PoisonError::into_inner);
         let budget = budgets.get(place % budgets.len().max(1)).cloned();
-        budget.unwrap_or_else(|| Arc::new(ThroughputBudget::new(self.clock.monotonic(), None)))
+        budget.unwrap_or_else(|| Arc::new(ThroughputBudget::new(self.clock.steady(), None)))
     }
 }
 

@@ -13,6 +13,7 @@
 pub mod bodies;
 mod driver;
 pub mod frames;
+pub mod identity;
 mod mutation;
 pub mod queries;
 pub mod scripts;
@@ -25,6 +26,7 @@ pub type Body = fn(&[u8]);
 
 /// All bodies with their names, ordered by name.
 pub const BODIES: &[(&str, Body)] = &[
+    ("bearer_token", identity::bearer_token),
     ("container_definition", bodies::container_definition),
     ("hybrid_row", bodies::hybrid_row),
     ("index_value", bodies::index_value),
@@ -38,6 +40,7 @@ pub const BODIES: &[(&str, Body)] = &[
     ("rntbd_context", frames::rntbd_context),
     ("rntbd_frame", frames::rntbd_frame),
     ("rntbd_tokens", frames::rntbd_tokens),
+    ("role_scope", identity::role_scope),
     ("script_arguments", scripts::script_arguments),
     ("script_result", scripts::script_result),
     ("script_text", scripts::script_text),

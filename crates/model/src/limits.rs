@@ -123,6 +123,11 @@ limits! {
     /// User-defined functions of a container.
     user_defined_functions_max: usize = 50;
 
+    /// Users of an account.
+    users_max: usize = 500_000;
+    /// Permissions of an account.
+    permissions_max: usize = 2_000_000;
+
     /// The shortest life of a resource token.
     resource_token_secs_min: u64 = 600;
     /// The longest life of a resource token.

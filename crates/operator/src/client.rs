@@ -8,6 +8,7 @@ use http_body_util::{BodyExt as _, Full};
 use hyper_util::rt::TokioIo;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::{Value, json};
+use service::identity::AccountKeyKind;
 use tokio::net::TcpStream;
 
 use crate::backup::BackupStatus;
@@ -153,6 +154,18 @@ impl OperatorClient {
         let body =
             json!({ "container": container, "name": name, "key": key, "arguments": arguments });
         self.ask(Method::POST, "/_orrery/scripts/run", Some(body)).await
+    }
+
+    /// Which keys of the account there are.
+    pub async fn keys(&self) -> Result<Value, OperatorClientError> {
+        self.ask(Method::GET, "/_orrery/keys", None).await
+    }
+
+    /// Has the server replace a key, and returns the new one.
+    pub async fn rotate_key(&self, kind: AccountKeyKind) -> Result<String, OperatorClientError> {
+        let body = json!({ "rotate": kind.name() });
+        let answer = self.ask(Method::POST, "/_orrery/keys", Some(body)).await?;
+        answer["key"].as_str().map(str::to_owned).ok_or_else(|| self.foreign())
     }
 
     fn status(&self, answer: Value) -> Result<BackupStatus, OperatorClientError> {

@@ -4,6 +4,7 @@ use http::StatusCode;
 use service::{Remedy, ServiceError};
 
 use crate::backup::BackupRefused;
+use crate::keys::KeyNotKept;
 use crate::reply::{OperatorReply, json, problem};
 use crate::scripts;
 
@@ -14,6 +15,8 @@ pub(crate) enum OperatorError {
     Malformed(String),
     #[error(transparent)]
     Backup(#[from] BackupRefused),
+    #[error(transparent)]
+    Key(#[from] KeyNotKept),
     #[error(transparent)]
     Service(#[from] ServiceError),
 }
@@ -38,6 +41,9 @@ impl OperatorError {
             OperatorError::Malformed(_) => return (StatusCode::BAD_REQUEST, "BadRequest"),
             OperatorError::Backup(BackupRefused::Conflict(_)) => {
                 return (StatusCode::CONFLICT, "Conflict");
+            }
+            OperatorError::Key(_) => {
+                return (StatusCode::INTERNAL_SERVER_ERROR, "InternalServerError");
             }
             OperatorError::Backup(BackupRefused::Service(error))
             | OperatorError::Service(error) => error,

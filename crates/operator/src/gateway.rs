@@ -5,6 +5,7 @@ use std::sync::Arc;
 use bytes::Bytes;
 use http::{Method, Request, StatusCode};
 use serde_json::{Value, json};
+use service::identity::AccountKeys;
 use service::{Operator, Principal, Service};
 use storage::StorageError;
 
@@ -13,8 +14,8 @@ use crate::process::Process;
 use crate::reply::{
     self, OperatorReply, not_allowed, not_found, starting, unauthorised, with_type,
 };
-use crate::request::{OperatorKey, OperatorRequest, OtherMethods};
-use crate::{backup, partitions, scripts, throughput};
+use crate::request::{OperatorRequest, OtherMethods, is_borne};
+use crate::{backup, clock, keys, partitions, roles, scripts, throughput};
 
 /// Where the official emulators have it.
 const CERTIFICATE_PATH: &str = "/_explorer/emulator.pem";
@@ -23,7 +24,7 @@ const ROOT: &str = "/_orrery";
 /// Answers operators.
 #[derive(Debug)]
 pub struct OperatorGateway {
-    key: OperatorKey,
+    keys: Arc<AccountKeys>,
     certificate_pem: Bytes,
     durations: Arc<RequestDurations>,
     process: Arc<dyn Process>,
@@ -44,11 +45,11 @@ impl OperatorGateway {
     /// `certificate_pem` is public, for clients that have to trust it.
     #[must_use]
     pub fn new(
-        key: OperatorKey,
+        keys: Arc<AccountKeys>,
         certificate_pem: Bytes,
         process: Arc<dyn Process>,
     ) -> OperatorGateway {
-        OperatorGateway { key, certificate_pem, durations: Arc::default(), process }
+        OperatorGateway { keys, certificate_pem, durations: Arc::default(), process }
     }
 
     /// Where protocols note how long their requests took.
@@ -73,7 +74,7 @@ impl OperatorGateway {
             }),
             "/ready" => read_only(request.method(), || self.ready()),
             _ if !below.is_empty() && !below.starts_with('/') => return Routed::NotOurs,
-            _ if !self.key.is_in(request.headers()) => unauthorised(),
+            _ if !is_borne(&self.keys, request.headers()) => unauthorised(),
             _ => match OperatorRequest::at(below, request.method(), request.uri().query()) {
                 Ok(Some(request)) => return Routed::Request(request),
                 Ok(None) => not_found(),
@@ -90,6 +91,8 @@ impl OperatorGateway {
             (Asked::ReadVersion, _) => Ok(version()),
             (Asked::ReadCounters, service) => Ok(self.counters(service)),
             (Asked::ReadBackup, _) => Ok(json!(self.process.backup())),
+            (Asked::ReadKeys, _) => Ok(keys::show(&self.keys)),
+            (Asked::RotateKey, _) => keys::rotate(&*self.process, &body).await,
             (_, None) => return starting(),
             (Asked::ReadMetrics, Some(service)) => return self.metrics(service).await,
             (Asked::ListPartitions(query), Some(service)) => {
@@ -112,6 +115,12 @@ impl OperatorGateway {
             (Asked::StoreScript, Some(service)) => scripts::store(operator(service), &body).await,
             (Asked::DeleteScript, Some(service)) => scripts::delete(operator(service), &body).await,
             (Asked::RunProcedure, Some(service)) => scripts::run(operator(service), &body).await,
+            (Asked::ReadClock, Some(service)) => clock::show(&operator(service)),
+            (Asked::AdvanceClock, Some(service)) => clock::advance(operator(service), &body).await,
+            (Asked::ListRoles, Some(service)) => roles::list(&operator(service)),
+            (Asked::ChangeRoles, Some(service)) => {
+                roles::change(operator(service), service, &body).await
+            }
             (Asked::BeginBackup, Some(_)) => {
                 backup::begin(&*self.process, &body).map(|status| json!(status))
             }
@@ -131,13 +140,21 @@ impl OperatorGateway {
             let body = json!({ "status": status, "message": message });
             reply::json(StatusCode::SERVICE_UNAVAILABLE, &body)
         };
-        let Some(store) = self.process.service().map(|service| service.store()) else {
+        let Some(service) = self.process.service() else {
             return not_ready("opening", "The data is being opened.");
         };
-        let ready = |body| reply::json(StatusCode::OK, &body);
+        let store = service.store();
         match (store.health(), store.loss()) {
-            (Ok(()), None) => ready(json!({ "status": "ready" })),
-            (Ok(()), Some(loss)) => ready(json!({ "status": "ready", "lost": loss.to_string() })),
+            (Ok(()), loss) => {
+                let mut body = json!({ "status": "ready" });
+                if let Some(loss) = loss {
+                    body["lost"] = json!(loss.to_string());
+                }
+                if service.has_virtual_clock() {
+                    body["clock"] = json!("virtual");
+                }
+                reply::json(StatusCode::OK, &body)
+            }
             (Err(error @ StorageError::Full { .. }), _) => not_ready("full", &error.to_string()),
             (Err(error), _) => not_ready("failed", &error.to_string()),
         }

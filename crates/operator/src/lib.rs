@@ -11,23 +11,27 @@
 
 mod backup;
 mod client;
+mod clock;
 mod error;
 mod gateway;
+mod keys;
 mod metrics;
 mod partitions;
 mod process;
 mod reply;
 mod request;
+mod roles;
 mod scripts;
 mod throughput;
 
 pub use backup::{BackupRefused, BackupStatus};
 pub use client::{OperatorClient, OperatorClientError};
 pub use gateway::{OperatorGateway, Routed};
+pub use keys::KeyNotKept;
 pub use metrics::RequestDurations;
 pub use partitions::HalveBy;
 pub use process::{
-    AnswerFigures, ConnectionFigures, MemoryFigures, Process, ProcessFigures, TaskFigures,
+    AnswerFigures, ConnectionFigures, MemoryFigures, Process, ProcessFigures, Rotating, TaskFigures,
 };
 pub use reply::{OperatorReply, json, problem};
 pub use request::{OperatorKey, OperatorRequest};

@@ -5,13 +5,16 @@
 
 use std::fmt;
 use std::path::PathBuf;
+use std::pin::Pin;
 use std::sync::Arc;
 
 use runtime::MemoryUsage;
 use serde_json::{Value, json};
 use service::Service;
+use service::identity::{AccountKey, AccountKeyKind};
 
 use crate::backup::{BackupRefused, BackupStatus};
+use crate::keys::KeyNotKept;
 
 pub trait Process: fmt::Debug + Send + Sync {
     /// The database, once it is open.
@@ -24,7 +27,13 @@ pub trait Process: fmt::Debug + Send + Sync {
 
     /// Begins a backup into a folder that does not exist yet.
     fn begin_backup(&self, folder: PathBuf) -> Result<BackupStatus, BackupRefused>;
+
+    /// Replaces a key of the account by a new one, which it keeps before it is valid.
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_>;
 }
+
+/// On the way to a new key.
+pub type Rotating<'a> = Pin<Box<dyn Future<Output = Result<AccountKey, KeyNotKept>> + Send + 'a>>;
 
 /// What a process has counted since it started, at one moment.
 #[derive(Clone, Debug, Default)]

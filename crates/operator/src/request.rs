@@ -6,8 +6,8 @@ use http::header::AUTHORIZATION;
 use http::{HeaderMap, Method};
 use percent_encoding::percent_decode_str;
 use serde::Deserialize;
+use service::identity::AccountKeys;
 use service::{Link, PartitionId};
-use subtle::ConstantTimeEq as _;
 
 use crate::error::OperatorError;
 
@@ -35,6 +35,15 @@ pub enum OperatorRequest {
     StoreScript,
     DeleteScript,
     RunProcedure,
+    /// What time it is.
+    ReadClock,
+    AdvanceClock,
+    /// Which keys the account has.
+    ReadKeys,
+    RotateKey,
+    /// What bearers of tokens may do.
+    ListRoles,
+    ChangeRoles,
 }
 
 /// A path that exists but takes other methods.
@@ -49,9 +58,10 @@ impl OperatorRequest {
         query: Option<&str>,
     ) -> Result<Option<OperatorRequest>, OtherMethods> {
         use OperatorRequest::{
-            BeginBackup, DeleteScript, ListPartitions, ListScripts, Merge, ReadBackup,
-            ReadCounters, ReadMetrics, ReadScript, ReadThroughput, ReadVersion, Redistribute,
-            RunProcedure, Split, StoreScript,
+            AdvanceClock, BeginBackup, ChangeRoles, DeleteScript, ListPartitions, ListRoles,
+            ListScripts, Merge, ReadBackup, ReadClock, ReadCounters, ReadKeys, ReadMetrics,
+            ReadScript, ReadThroughput, ReadVersion, Redistribute, RotateKey, RunProcedure, Split,
+            StoreScript,
         };
         let query = || query.unwrap_or_default().to_owned();
         let (read, change) = match path {
@@ -67,6 +77,9 @@ impl OperatorRequest {
             "/script" => (Some(ReadScript(query())), None),
             "/scripts/delete" => (None, Some(DeleteScript)),
             "/scripts/run" => (None, Some(RunProcedure)),
+            "/clock" => (Some(ReadClock), Some(AdvanceClock)),
+            "/keys" => (Some(ReadKeys), Some(RotateKey)),
+            "/roles" => (Some(ListRoles), Some(ChangeRoles)),
             _ => return Ok(None),
         };
         let allowed = match (&read, &change) {
@@ -92,7 +105,10 @@ impl OperatorRequest {
             | OperatorRequest::BeginBackup
             | OperatorRequest::StoreScript
             | OperatorRequest::DeleteScript
-            | OperatorRequest::RunProcedure => true,
+            | OperatorRequest::RunProcedure
+            | OperatorRequest::AdvanceClock
+            | OperatorRequest::RotateKey
+            | OperatorRequest::ChangeRoles => true,
             OperatorRequest::ReadVersion
             | OperatorRequest::ReadCounters
             | OperatorRequest::ReadMetrics
@@ -100,7 +116,10 @@ impl OperatorRequest {
             | OperatorRequest::ReadThroughput(_)
             | OperatorRequest::ReadBackup
             | OperatorRequest::ListScripts(_)
-            | OperatorRequest::ReadScript(_) => false,
+            | OperatorRequest::ReadScript(_)
+            | OperatorRequest::ReadClock
+            | OperatorRequest::ReadKeys
+            | OperatorRequest::ListRoles => false,
         }
     }
 }
@@ -118,16 +137,15 @@ impl OperatorKey {
     pub(crate) fn header(&self) -> String {
         format!("Bearer {}", self.0)
     }
+}
 
-    /// Whether a request bears it, compared in constant time.
-    pub(crate) fn is_in(&self, headers: &HeaderMap) -> bool {
-        let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
-        let Some((scheme, token)) = given.and_then(|value| value.split_once(' ')) else {
-            return false;
-        };
-        let is_right: bool = token.trim().as_bytes().ct_eq(self.0.as_bytes()).into();
-        scheme.eq_ignore_ascii_case("bearer") && is_right
-    }
+/// Whether a request bears a full key of the account.
+pub(crate) fn is_borne(keys: &AccountKeys, headers: &HeaderMap) -> bool {
+    let given = headers.get(AUTHORIZATION).and_then(|value| value.to_str().ok());
+    let Some((scheme, token)) = given.and_then(|value| value.split_once(' ')) else {
+        return false;
+    };
+    scheme.eq_ignore_ascii_case("bearer") && keys.is_full_key(token.trim().as_bytes())
 }
 
 impl fmt::Debug for OperatorKey {

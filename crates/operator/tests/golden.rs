@@ -1,8 +1,9 @@
 //! Transcripts of the protocol: one request and its answer at a time.
 //!
-//! `METHOD /path [body] [key=none|wrong] [only=TEXT]` asks as the holder of the account key,
-//! and shows the lines of the answer that contain the text; `open`
-//! opens the data, which is closed at first; `create NAME [ru=N]` makes a container in the
+//! `METHOD /path [body] [key=none|wrong|new] [only=TEXT]` asks as the holder of the account key,
+//! and shows the lines of the answer that contain the text; `open` opens the data, which is
+//! closed at first, with `clock=virtual` under a clock that can be set ahead; `create NAME
+//! [ru=N]` makes a container in the
 //! database `d`; `took VERB STATUS MILLIS` records a request of another protocol. JSON is
 //! shown one member per line; what depends on clocks and on the format of stored data is
 //! left out. Update with `UPDATE_GOLDENFILES=1`.
@@ -21,20 +22,24 @@ use http::header::{ALLOW, AUTHORIZATION, WWW_AUTHENTICATE};
 use model::limits::Limits;
 use model::throughput::Throughput;
 use operator::{
-    AnswerFigures, BackupRefused, BackupStatus, ConnectionFigures, MemoryFigures, OperatorGateway,
-    OperatorKey, Process, ProcessFigures, Routed, TaskFigures,
+    AnswerFigures, BackupRefused, BackupStatus, ConnectionFigures, KeyNotKept, MemoryFigures,
+    OperatorGateway, Process, ProcessFigures, Rotating, Routed, TaskFigures,
 };
-use runtime::{MemoryUsage, Runtime};
+use runtime::{MemoryUsage, Runtime, VirtualClock};
 use serde_json::Value;
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use service::{Kind, Link, Principal, ResourceAction, Service};
 
-const KEY: &str = "b3BlcmF0b3Ita2V5";
+const KEY: &str = "b3BlcmF0b3Ita2V5LW9mLXRlc3Rz";
+/// What a rotation makes.
+const NEW_KEY: &str = "YS1uZXcta2V5LW9mLXRlc3RzLi4u";
 
 /// A process that has done a little of everything.
 #[derive(Debug)]
 struct TestProcess {
     service: OnceLock<Arc<Service>>,
     backup: Mutex<BackupStatus>,
+    keys: Arc<AccountKeys>,
 }
 
 impl Process for TestProcess {
@@ -71,6 +76,15 @@ impl Process for TestProcess {
         *backup = BackupStatus::Running { folder, rows: 0, bytes: 0 };
         Ok(backup.clone())
     }
+
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_> {
+        if let AccountKeyKind::SecondaryReadOnly = kind {
+            return Box::pin(async { Err(KeyNotKept("the disk is full".to_owned())) });
+        }
+        let key = AccountKey::parse(NEW_KEY).unwrap();
+        self.keys.replace(kind, key.clone());
+        Box::pin(async { Ok(key) })
+    }
 }
 
 struct World {
@@ -82,18 +96,23 @@ struct World {
 impl World {
     fn new() -> World {
         let backup = Mutex::new(BackupStatus::None);
-        let process = Arc::new(TestProcess { service: OnceLock::new(), backup });
+        let keys = Arc::new(AccountKeys::new(AccountKey::parse(KEY).unwrap()));
+        let service = OnceLock::new();
+        let process = Arc::new(TestProcess { service, backup, keys: Arc::clone(&keys) });
         let certificate = Bytes::from_static(b"-----BEGIN CERTIFICATE-----\n");
         let shared = Arc::clone(&process) as Arc<dyn Process>;
         World {
             process,
-            gateway: OperatorGateway::new(OperatorKey::new(KEY), certificate, shared),
+            gateway: OperatorGateway::new(keys, certificate, shared),
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
         }
     }
 
-    fn open(&self) {
-        let runtime = Runtime::simulated(1);
+    fn open(&self, virtual_clock: bool) {
+        let mut runtime = Runtime::simulated(1);
+        if virtual_clock {
+            runtime.clock = Arc::new(VirtualClock::new(runtime.clock));
+        }
         let service = Service::open(storage::memory::create(), runtime, Limits::default());
         self.process.service.set(Arc::new(service.unwrap())).unwrap();
     }
@@ -122,6 +141,7 @@ impl World {
         let request = match args.take_key("key") {
             None => request.header(AUTHORIZATION, format!("Bearer {KEY}")),
             Some("none") => request,
+            Some("new") => request.header(AUTHORIZATION, format!("Bearer {NEW_KEY}")),
             Some(other) => request.header(AUTHORIZATION, format!("Bearer {other}")),
         };
         let only = args.take_key("only").map(str::to_owned);
@@ -173,7 +193,11 @@ impl goldenscript::Runner for World {
     ) -> Result<String, Box<dyn Error>> {
         let mut args = command.consume_args();
         match command.name.as_str() {
-            "open" => self.open(),
+            "open" => {
+                let virtual_clock = args.take_key("clock") == Some("virtual");
+                args.reject_next()?;
+                self.open(virtual_clock);
+            }
             "create" => {
                 let name = args.next_pos().ok_or("a name")?;
                 let throughput = args.take_key("ru").map(str::parse).transpose()?;

@@ -11,6 +11,7 @@ use model::position::{Lsn, Ordinal, Timestamp};
 use crate::command::PartitionError;
 use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{self, Change, MAINTAINERS, Scope, Version};
+use crate::history::encode_horizon;
 use crate::key::{self, BucketNumber, Keys};
 use crate::record::{Head, Item, KeyStatistics};
 use crate::write_set::WriteSet;
@@ -105,7 +106,7 @@ impl<'a> BucketWriter<'a> {
         writes: &mut WriteSet<'_>,
         change: Change<'_>,
     ) -> Result<Written, PartitionError> {
-        let Change { old, new } = change;
+        let Change { old, new, .. } = change;
         let key = |version: &Version<'_>| self.scope.keys.item(self.scope.epk, version.id);
         if let Some(old) = old.filter(|old| new.is_none_or(|new| new.id != old.id)) {
             writes.write(key(old), None);
@@ -151,6 +152,19 @@ impl<'a> BucketWriter<'a> {
     /// The size of the logical partition.
     pub(crate) fn size(&self, writes: &WriteSet<'_>) -> Result<KeyStatistics, PartitionError> {
         derived::read_statistics(&self.scope, writes)
+    }
+
+    /// Sets or removes the horizon of the bucket's history.
+    pub(crate) fn write_horizon(&self, writes: &mut WriteSet<'_>, horizon: Option<Lsn>) {
+        writes.write(self.scope.keys.horizon(), horizon.map(encode_horizon));
+    }
+
+    pub(crate) fn epk(&self) -> &'a Epk {
+        self.scope.epk
+    }
+
+    pub(crate) fn bucket(&self) -> BucketNumber {
+        self.bucket
     }
 
     /// Writes the head, and returns it.

@@ -100,7 +100,7 @@ impl Reader {
 
     /// The position of the last commit that a view shows. Not taken from the sequencer: a
     /// client may have seen a commit whose durability the sequencer has not noticed yet.
-    fn end_of_log(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
+    pub(crate) fn end_of_log(&self, view: &dyn View) -> Result<Lsn, PartitionError> {
         Ok(Lsn::from_u64(self.size(view)?.lsn).max(self.config().lsn_floor))
     }
 

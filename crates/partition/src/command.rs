@@ -186,6 +186,18 @@ pub enum PartitionError {
     /// that went further, of which this is a restored copy. Start over.
     #[error("position {after} is beyond the last one, {end}")]
     NoSuchPosition { after: Lsn, end: Lsn },
+    /// The container has no retention for all versions and deletes.
+    #[error(
+        "The change feed of all versions and deletes needs a container whose changeFeedPolicy has a \
+         retentionDuration above 0."
+    )]
+    NoHistory,
+    /// Changes after this position were not kept, or are not kept any more.
+    #[error(
+        "All versions and deletes are known after position {horizon} only, not after {after}: the \
+         position is older than the retention of the change feed policy. Start from now."
+    )]
+    HistoryGone { after: Lsn, horizon: Lsn },
     /// The last write was made under a clock that was far ahead of the present one.
     #[error(
         "The last write to this partition was made at {}, which is {} seconds ahead of the server's clock ({}), so no time \
@@ -249,7 +261,9 @@ impl PartitionError {
             | PartitionError::Patch(_)
             | PartitionError::Empty
             | PartitionError::TooMany { .. }
-            | PartitionError::NoSuchPosition { .. } => PartitionRemedy::Correct,
+            | PartitionError::NoSuchPosition { .. }
+            | PartitionError::NoHistory
+            | PartitionError::HistoryGone { .. } => PartitionRemedy::Correct,
             PartitionError::Exists
             | PartitionError::UniqueKey
             | PartitionError::NotFound

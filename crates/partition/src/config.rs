@@ -9,7 +9,7 @@ use model::epk::{Epk, EpkRange};
 use model::json::Raw;
 use model::limits::{Growth, Limits};
 use model::partition_key::PartitionKey;
-use model::policy::{ContainerDefinition, expires_at};
+use model::policy::{ChangeFeedPolicy, ContainerDefinition, expires_at};
 use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
 use model::system_properties::SystemProperties;
@@ -123,6 +123,26 @@ impl PartitionConfig {
     pub(crate) fn has_prefix(&self, item: &Item, prefix: Option<&PartitionKey>) -> bool {
         let key = self.definition.partition_key();
         prefix.is_none_or(|prefix| key.begins_with(item.json(), prefix))
+    }
+
+    /// Whether operations are recorded for the change feed of all versions and deletes.
+    pub(crate) fn keeps_history(&self) -> bool {
+        self.retention_minutes() > 0
+    }
+
+    fn retention_minutes(&self) -> u32 {
+        self.definition.change_feed().map_or(0, ChangeFeedPolicy::retention_minutes)
+    }
+
+    /// Whether the history loses a record of this time, in a bucket whose last commit was at
+    /// `latest`: it is too old, or from before the time was set back.
+    pub(crate) fn is_outdated(&self, ts: Timestamp, latest: Timestamp, now: Timestamp) -> bool {
+        let retention_ms = u64::from(self.retention_minutes()) * 60_000;
+        ts > latest || ts.millis().saturating_add(retention_ms) <= now.millis()
+    }
+
+    pub(crate) fn is_moving(&self, bucket: BucketNumber) -> bool {
+        self.moves.iter().any(|moving| moving.from == bucket)
     }
 
     pub(crate) fn is_expired(&self, item: &Item, now: Timestamp) -> bool {

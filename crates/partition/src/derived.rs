@@ -2,11 +2,13 @@
 //!
 //! A bucket stores items, and beside them entries that follow from items: ordinals, members
 //! of logical partitions, index entries, unique values, expiry entries, the log and the
-//! sizes of logical partitions. Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of them all.
+//! sizes of logical partitions. The history does not follow from items, but from changes of
+//! them, and is staged with the rest. Each kind has one [`Maintainer`], and [`MAINTAINERS`] is the list of them all.
 //! [`crate::bucket_writer`] walks the list when an item changes; [`crate::check`] walks it
 //! when it compares what is stored with what must be.
 
 mod entries;
+mod history;
 mod statistics;
 mod unique;
 
@@ -18,19 +20,30 @@ use model::epk::Epk;
 
 use crate::command::PartitionError;
 use crate::config::PartitionConfig;
+use crate::history::Event;
 use crate::key::{Group, Keys};
 use crate::record::{Item, KeyStatistics, RecordError};
 use crate::write_set::WriteSet;
 
 use entries::{Expiry, IndexEntries, Log, Members, Ordinals};
+use history::{Histories, KeyHistories};
 use statistics::Statistics;
 pub(crate) use statistics::read as read_statistics;
 pub(crate) use unique::rival;
 use unique::{UniqueValue, UniqueValues};
 
 /// All derived data, each group of keys once.
-pub(crate) static MAINTAINERS: [&dyn Maintainer; 7] =
-    [&Ordinals, &Members, &UniqueValues, &Log, &Expiry, &Statistics, &IndexEntries];
+pub(crate) static MAINTAINERS: [&dyn Maintainer; 9] = [
+    &Ordinals,
+    &Members,
+    &UniqueValues,
+    &Log,
+    &Expiry,
+    &Statistics,
+    &IndexEntries,
+    &Histories,
+    &KeyHistories,
+];
 
 /// Keeps one kind of derived data.
 ///
@@ -61,6 +74,12 @@ pub(crate) static MAINTAINERS: [&dyn Maintainer; 7] =
 pub(crate) trait Maintainer: Sync {
     /// The group of its keys, which no other maintainer uses.
     fn group(&self) -> Group;
+
+    /// Whether its entries follow from the items that there are now. Those that do not are
+    /// checked in another way.
+    fn follows_from_items(&self) -> bool {
+        true
+    }
 
     /// The entries that must exist because this version of an item does, in any order.
     fn entries(&self, scope: &Scope<'_>, version: &Version<'_>) -> Result<Vec<Entry>, RecordError>;
@@ -132,6 +151,8 @@ impl<'i> Version<'i> {
 pub(crate) struct Change<'c> {
     pub(crate) old: Option<&'c Version<'c>>,
     pub(crate) new: Option<&'c Version<'c>>,
+    /// The record of it, if there is to be one.
+    pub(crate) event: Option<&'c Event>,
 }
 
 /// A key that must exist, and its value.
@@ -168,9 +189,9 @@ mod tests {
 
     /// A group without a maintainer would be neither written nor checked.
     #[test]
-    fn every_group_but_items_and_heads_has_one_maintainer() {
+    fn every_group_of_many_entries_but_items_has_one_maintainer() {
         let mut groups: Vec<Group> = MAINTAINERS.iter().map(|kept| kept.group()).collect();
-        groups.extend([Group::Head, Group::Item]);
+        groups.extend([Group::Head, Group::Item, Group::Horizon]);
         groups.sort_unstable();
         assert_eq!(groups, Group::ALL);
     }

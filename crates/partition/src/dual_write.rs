@@ -11,13 +11,14 @@ use std::collections::BTreeMap;
 use bytes::Bytes;
 use model::charge::Written;
 use model::epk::Epk;
-use model::position::Ordinal;
+use model::position::{Lsn, Ordinal, Timestamp};
 use storage::WriteBatch;
 
 use crate::bucket_writer::{BucketWriter, Mark};
 use crate::command::PartitionError;
 use crate::config::{Bucket, PartitionConfig};
 use crate::derived::{Change, Version};
+use crate::history::{HistoryKind, Recorder};
 use crate::key::BucketNumber;
 use crate::record::{Head, Item, KeyStatistics};
 use crate::sequencer::Partition;
@@ -31,13 +32,19 @@ pub(crate) struct DualWriter<'a> {
     writes: WriteSet<'a>,
     owner: BucketWriter<'a>,
     target: Option<BucketWriter<'a>>,
+    /// The horizon of the owner's history, if it has one.
+    horizon: Option<Lsn>,
+    /// Present in commands of containers that keep a history.
+    recorder: Option<Recorder>,
 }
 
 /// A computed batch, and the heads after it.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Changes {
     pub(crate) batch: WriteBatch,
     pub(crate) heads: Vec<(BucketNumber, Head)>,
+    /// A bucket whose history begins or ends with it.
+    pub(crate) horizon: Option<(BucketNumber, Option<Lsn>)>,
 }
 
 impl Partition {
@@ -49,12 +56,26 @@ impl Partition {
         let config: &PartitionConfig = self.config();
         let writer =
             |bucket: &Bucket| BucketWriter::new(config, epk, bucket, self.head(bucket.number));
+        let bucket = config.bucket_of(epk).ok_or(PartitionError::Gone)?;
         Ok(DualWriter {
             config,
             writes: self.write_set()?,
-            owner: config.bucket_of(epk).map(writer).ok_or(PartitionError::Gone)?,
+            owner: writer(bucket),
             target: config.move_target_of(epk).map(writer),
+            horizon: self.horizon(bucket.number),
+            recorder: None,
         })
+    }
+
+    /// The writer of a command, which records what it does if the container keeps a history.
+    pub(crate) fn recording_writer<'a>(
+        &'a self,
+        epk: &'a Epk,
+        (lsn, now): (Lsn, Timestamp),
+    ) -> Result<DualWriter<'a>, PartitionError> {
+        let writer = self.dual_writer(epk)?;
+        let recorder = self.config().keeps_history().then(|| Recorder::new(lsn, now));
+        Ok(DualWriter { recorder, ..writer })
     }
 }
 
@@ -68,7 +89,7 @@ impl<'a> DualWriter<'a> {
     ) -> Result<DualWriter<'a>, PartitionError> {
         let bucket = config.bucket_of(epk).ok_or(PartitionError::Gone)?;
         let owner = BucketWriter::new(config, epk, bucket, head);
-        Ok(DualWriter { config, writes, owner, target: None })
+        Ok(DualWriter { config, writes, owner, target: None, horizon: None, recorder: None })
     }
 
     /// What such a writer has staged, and the head of its bucket.
@@ -96,7 +117,7 @@ impl<'a> DualWriter<'a> {
         old: Option<&Version<'_>>,
         new: &Version<'_>,
     ) -> Result<Option<Bytes>, PartitionError> {
-        self.owner.rival(&self.writes, Change { old, new: Some(new) })
+        self.owner.rival(&self.writes, Change { old, new: Some(new), event: None })
     }
 
     /// The id of the item that owns a unique value, as its entry names it.
@@ -120,11 +141,29 @@ impl<'a> DualWriter<'a> {
         old: Option<&Version<'_>>,
         new: &Version<'_>,
     ) -> Result<Written, PartitionError> {
-        self.write(Change { old, new: Some(new) })
+        self.record(Change { old, new: Some(new), event: None }, HistoryKind::Delete)
     }
 
     pub(crate) fn remove(&mut self, old: &Version<'_>) -> Result<Written, PartitionError> {
-        self.write(Change { old: Some(old), new: None })
+        self.record(Change { old: Some(old), new: None, event: None }, HistoryKind::Delete)
+    }
+
+    /// Removes an expired item, for which no client asked.
+    pub(crate) fn expire(&mut self, old: &Version<'_>) -> Result<Written, PartitionError> {
+        self.record(Change { old: Some(old), new: None, event: None }, HistoryKind::Expiry)
+    }
+
+    /// Writes a change, with its record where there is to be one.
+    fn record(
+        &mut self,
+        change: Change<'_>,
+        removal: HistoryKind,
+    ) -> Result<Written, PartitionError> {
+        let definition = self.config.definition.partition_key();
+        let epk = self.owner.epk();
+        let recorder = self.recorder.as_mut();
+        let event = recorder.and_then(|recorder| recorder.record(definition, epk, change, removal));
+        self.write(Change { event: event.as_ref(), ..change })
     }
 
     /// Copies an item to the move target; returns whether the item existed and was not
@@ -133,7 +172,8 @@ impl<'a> DualWriter<'a> {
         let Some(target) = &mut self.target else { return Err(PartitionError::Gone) };
         match self.owner.find(&self.writes, id)? {
             Some(item) if !target.holds(&self.writes, &item)? => {
-                let change = Change { old: None, new: Some(&Version::new(id, &item)) };
+                let new = Version::new(id, &item);
+                let change = Change { old: None, new: Some(&new), event: None };
                 target.write(&mut self.writes, change)?;
                 Ok(true)
             }
@@ -155,8 +195,9 @@ impl<'a> DualWriter<'a> {
     }
 
     /// The batch of a command. It takes a position, which all heads record.
-    pub(crate) fn finish(self, mark: &Mark) -> Changes {
-        self.finish_with(mark, |_| true)
+    pub(crate) fn finish(mut self, mark: &Mark) -> Changes {
+        let horizon = self.move_horizon();
+        Changes { horizon, ..self.finish_with(mark, |_| true) }
     }
 
     /// The batch of a rewrite. It takes no position, so a head changes only if there is
@@ -166,12 +207,29 @@ impl<'a> DualWriter<'a> {
     }
 
     fn finish_with(mut self, mark: &Mark, wants_head: fn(&BucketWriter<'_>) -> bool) -> Changes {
-        let mut heads = Vec::new();
+        let mut changes = Changes::default();
         if !self.writes.is_empty() {
             let writers = std::iter::once(self.owner).chain(self.target);
             let with_head = writers.filter(wants_head);
-            heads.extend(with_head.map(|mut writer| writer.write_head(&mut self.writes, mark)));
+            let heads = with_head.map(|mut writer| writer.write_head(&mut self.writes, mark));
+            changes.heads.extend(heads);
         }
-        Changes { batch: self.writes.into_batch(), heads }
+        changes.batch = self.writes.into_batch();
+        changes
+    }
+
+    /// A history begins with the first operation under its policy, and is incomplete after
+    /// the first one without.
+    fn move_horizon(&mut self) -> Option<(BucketNumber, Option<Lsn>)> {
+        let horizon = match (&self.recorder, self.horizon) {
+            (Some(_), None) => Some(Lsn::from_u64(self.owner.head().lsn)),
+            (None, Some(_)) => None,
+            (Some(_), Some(_)) | (None, None) => return None,
+        };
+        if self.writes.is_empty() {
+            return None;
+        }
+        self.owner.write_horizon(&mut self.writes, horizon);
+        Some((self.owner.bucket(), horizon))
     }
 }

@@ -10,9 +10,11 @@ use model::policy::TimeToLive;
 use model::position::{Lsn, Ordinal, Timestamp};
 use storage::{Direction, KeyRange, View};
 
+use crate::bucket_writer::Mark;
 use crate::changes;
 use crate::command::PartitionError;
 use crate::derived::Version;
+use crate::dual_write::DualWriter;
 use crate::key::{self, BucketNumber, Group, Keys};
 use crate::moving::Copied;
 use crate::read::{Position, Reader, stored_name};
@@ -40,16 +42,48 @@ impl Default for Passed {
 }
 
 impl Partition {
-    /// Removes those of these items that have expired. It takes no position: for clients
-    /// nothing changes.
+    /// Removes those of these items that have expired. For clients nothing changes, so it
+    /// takes no position, unless the history is to tell of it.
     pub fn expire(&mut self, now: Timestamp, names: &[Position]) -> Result<Copied, PartitionError> {
-        self.rewrite(names, |writer, id| match writer.find(id)? {
-            Some(item) if writer.config().is_expired(&item, now) => {
-                writer.remove(&Version::new(id, &item))?;
-                Ok(true)
+        if self.config().keeps_history() || self.has_horizons() {
+            return self.expire_with_history(now, names);
+        }
+        self.rewrite(names, |writer, id| expire(writer, now, id))
+    }
+
+    /// The same as a commit for each key.
+    fn expire_with_history(
+        &mut self,
+        now: Timestamp,
+        names: &[Position],
+    ) -> Result<Copied, PartitionError> {
+        self.recover_if_broken()?;
+        let (mut items, mut bytes) = (0, 0);
+        for of_key in names.chunk_by(|a, b| a.epk == b.epk) {
+            let Some(Position { epk, .. }) = of_key.first() else { continue };
+            let mark = Mark { lsn: self.lsn().next(), now: now.max(self.now()), ..self.mark() };
+            let mut writer = self.recording_writer(epk, (mark.lsn, mark.now))?;
+            for Position { id, .. } in of_key {
+                items += u64::from(expire(&mut writer, now, id)?);
             }
-            Some(_) | None => Ok(false),
-        })
+            let changes = writer.finish(&mark);
+            let batch = self.commit(changes, mark.now);
+            if !batch.is_empty() {
+                bytes += batch.bytes() as u64;
+                drop(self.submit(batch));
+            }
+        }
+        Ok(Copied { items, bytes, ticket: self.barrier() })
+    }
+}
+
+fn expire(writer: &mut DualWriter<'_>, now: Timestamp, id: &str) -> Result<bool, PartitionError> {
+    match writer.find(id)? {
+        Some(item) if writer.config().is_expired(&item, now) => {
+            writer.expire(&Version::new(id, &item))?;
+            Ok(true)
+        }
+        Some(_) | None => Ok(false),
     }
 }
 

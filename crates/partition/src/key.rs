@@ -30,10 +30,13 @@ pub(crate) enum Group {
     Unique = 0x40,
     Expiry = 0x50,
     Log = 0x60,
+    History = 0x61,
+    KeyHistory = 0x62,
+    Horizon = 0x63,
 }
 
 impl Group {
-    pub(crate) const ALL: [Group; 9] = [
+    pub(crate) const ALL: [Group; 12] = [
         Group::Head,
         Group::Statistics,
         Group::Item,
@@ -43,6 +46,9 @@ impl Group {
         Group::Unique,
         Group::Expiry,
         Group::Log,
+        Group::History,
+        Group::KeyHistory,
+        Group::Horizon,
     ];
 
     fn from_tag(tag: u8) -> Option<Group> {
@@ -61,6 +67,9 @@ impl Group {
             Group::Unique => "unique value",
             Group::Expiry => "expiry entry",
             Group::Log => "log entry",
+            Group::History => "history record",
+            Group::KeyHistory => "entry of a key's history",
+            Group::Horizon => "history horizon",
         }
     }
 
@@ -69,8 +78,20 @@ impl Group {
     fn is_read_by_apply(self) -> bool {
         match self {
             Group::Item | Group::Ordinal | Group::Unique | Group::Statistics => true,
-            Group::Head | Group::Member | Group::Index | Group::Expiry | Group::Log => false,
+            Group::Head
+            | Group::Member
+            | Group::Index
+            | Group::Expiry
+            | Group::Log
+            | Group::History
+            | Group::KeyHistory
+            | Group::Horizon => false,
         }
+    }
+
+    /// Whether a bucket has one key of this group, which ends with the tag.
+    fn is_single(self) -> bool {
+        matches!(self, Group::Head | Group::Horizon)
     }
 }
 
@@ -82,16 +103,11 @@ pub(crate) enum ReservedGroup {
     Deletion = 0x03,
     Vector = 0x31,
     FullText = 0x32,
-    History = 0x61,
 }
 
 impl ReservedGroup {
-    pub(crate) const ALL: [ReservedGroup; 4] = [
-        ReservedGroup::Deletion,
-        ReservedGroup::Vector,
-        ReservedGroup::FullText,
-        ReservedGroup::History,
-    ];
+    pub(crate) const ALL: [ReservedGroup; 3] =
+        [ReservedGroup::Deletion, ReservedGroup::Vector, ReservedGroup::FullText];
 
     /// The reserved group that a key belongs to.
     pub(crate) fn of(key: &[u8]) -> Option<ReservedGroup> {
@@ -105,8 +121,29 @@ impl ReservedGroup {
             ReservedGroup::Deletion => "pending deletion by partition key",
             ReservedGroup::Vector => "vector index",
             ReservedGroup::FullText => "full-text index",
-            ReservedGroup::History => "history of all versions and deletes",
         }
+    }
+}
+
+/// The position of a record in the history: its commit, and its number in that.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct HistoryPosition {
+    pub(crate) lsn: Lsn,
+    pub(crate) number: u32,
+}
+
+impl HistoryPosition {
+    fn write(self, key: &mut Vec<u8>) {
+        key.extend_from_slice(&self.lsn.get().to_be_bytes());
+        key.extend_from_slice(&self.number.to_be_bytes());
+    }
+
+    /// Splits it off the end of a key.
+    pub(crate) fn take(rest: &[u8]) -> Option<(&[u8], HistoryPosition)> {
+        let (rest, number) = rest.split_last_chunk::<4>()?;
+        let (rest, lsn) = rest.split_last_chunk::<8>()?;
+        let lsn = Lsn::from_u64(u64::from_be_bytes(*lsn));
+        Some((rest, HistoryPosition { lsn, number: u32::from_be_bytes(*number) }))
     }
 }
 
@@ -142,8 +179,7 @@ impl Keys {
         let mut start = bucket.start;
         for group in Group::ALL {
             let mut inside = KeyRange::prefix(&self.group(group));
-            if group == Group::Head {
-                // One key, not a prefix.
+            if group.is_single() {
                 inside.end = Some(after(&inside.start));
             }
             gaps.push(KeyRange { start, end: Some(inside.start) });
@@ -251,6 +287,45 @@ impl Keys {
         let mut key = self.start(Group::Log, 8);
         key.extend_from_slice(&lsn.get().to_be_bytes());
         key.into()
+    }
+
+    /// The history from a position on.
+    pub(crate) fn history_from(&self, lsn: Lsn) -> Bytes {
+        let mut key = self.start(Group::History, 8);
+        key.extend_from_slice(&lsn.get().to_be_bytes());
+        key.into()
+    }
+
+    pub(crate) fn history(&self, at: HistoryPosition) -> Bytes {
+        let mut key = self.start(Group::History, 12);
+        at.write(&mut key);
+        key.into()
+    }
+
+    /// The history of a logical partition from a position on.
+    pub(crate) fn key_history_from(&self, epk: &Epk, lsn: Lsn) -> Bytes {
+        let mut key = self.start(Group::KeyHistory, epk.as_bytes().len() + 10);
+        write_terminated(&mut key, epk.as_bytes());
+        key.extend_from_slice(&lsn.get().to_be_bytes());
+        key.into()
+    }
+
+    /// The prefix of the history of a logical partition.
+    pub(crate) fn key_histories(&self, epk: &Epk) -> Bytes {
+        let mut key = self.start(Group::KeyHistory, epk.as_bytes().len() + 2);
+        write_terminated(&mut key, epk.as_bytes());
+        key.into()
+    }
+
+    pub(crate) fn key_history(&self, epk: &Epk, at: HistoryPosition) -> Bytes {
+        let mut key = self.start(Group::KeyHistory, epk.as_bytes().len() + 14);
+        write_terminated(&mut key, epk.as_bytes());
+        at.write(&mut key);
+        key.into()
+    }
+
+    pub(crate) fn horizon(&self) -> Bytes {
+        self.group(Group::Horizon).into()
     }
 
     fn start(&self, group: Group, rest: usize) -> Vec<u8> {
@@ -379,6 +454,17 @@ fn describe_rest(group: Group, rest: &[u8]) -> Option<String> {
             let (lsn, _) = rest.split_first_chunk::<8>()?;
             format!("log {}{}", u64::from_be_bytes(*lsn), describe_ordinal(rest, lsn)?)
         }
+        Group::History => {
+            let ([], at) = HistoryPosition::take(rest)? else { return None };
+            format!("history {}.{}", at.lsn, at.number)
+        }
+        Group::KeyHistory => {
+            let (epk, rest) = take_terminated(rest)?;
+            let ([], at) = HistoryPosition::take(rest)? else { return None };
+            format!("key history {} {}.{}", describe_epk(&epk), at.lsn, at.number)
+        }
+        Group::Horizon if rest.is_empty() => "horizon".to_owned(),
+        Group::Horizon => return None,
     })
 }
 
@@ -464,6 +550,10 @@ mod tests {
         assert_eq!(described(keys.member(&epk, ordinal)), "1/2 member 0A00FF @7");
         assert_eq!(described(keys.log(Lsn::from_u64(9), ordinal)), "1/2 log 9 @7");
         assert_eq!(described(keys.expiry(60, 5, ordinal)), "1/2 expiry ttl 60 ts 5 @7");
+        let at = HistoryPosition { lsn: Lsn::from_u64(9), number: 3 };
+        assert_eq!(described(keys.history(at)), "1/2 history 9.3");
+        assert_eq!(described(keys.key_history(&epk, at)), "1/2 key history 0A00FF 9.3");
+        assert_eq!(described(keys.horizon()), "1/2 horizon");
         let mut longer = keys.head().to_vec();
         longer.push(0);
         assert_eq!(describe_key(&longer), "unknown key 00000001000000020100");

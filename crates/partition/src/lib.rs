@@ -20,6 +20,7 @@ mod derived;
 mod document;
 mod dual_write;
 mod expire;
+mod history;
 mod items;
 mod key;
 mod moving;
@@ -48,6 +49,9 @@ pub use command::{
 pub use config::{Bucket, Move, PartitionConfig};
 pub use document::{Document, DocumentError};
 pub use expire::Passed;
+pub use history::{
+    History, HistoryKind, HistoryPage, HistoryRecord, HistoryRow, Outdated, VersionMark,
+};
 pub use key::{BucketNumber, ContainerNumber, bucket_prefix, container_prefix, describe_key};
 pub use moving::Copied;
 pub use patch::{Patch, PatchError};

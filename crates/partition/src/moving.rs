@@ -5,7 +5,8 @@
 //! sequencer like a command: it reads the present version of each item, so a copy can never
 //! overwrite a newer version with an older one, and it skips what the move target holds
 //! already, so copying is idempotent and may start over at any time. Copies keep positions,
-//! ordinals and times, and take no position themselves.
+//! ordinals and times, and take no position themselves. The history, where there is one, is
+//! copied in the same way ([`crate::history`]).
 
 use std::sync::Arc;
 
@@ -15,6 +16,7 @@ use crate::bucket_writer::Mark;
 use crate::command::PartitionError;
 use crate::config::Bucket;
 use crate::dual_write::{Changes, DualWriter};
+use crate::history::encode_horizon;
 use crate::key::{BucketNumber, Group};
 use crate::read::{Position, Reader, parse_item_key};
 use crate::sequencer::Partition;
@@ -49,7 +51,7 @@ impl Partition {
             for Position { id, .. } in of_key {
                 items += u64::from(work(&mut writer, id)?);
             }
-            let Changes { batch, heads } = writer.finish_rewrite(&self.mark());
+            let Changes { batch, heads, .. } = writer.finish_rewrite(&self.mark());
             if !batch.is_empty() {
                 bytes += batch.bytes() as u64;
                 self.set_heads(heads);
@@ -75,7 +77,15 @@ impl Partition {
         if sums != (source.items, source.bytes) {
             return Ok(None);
         }
-        let batch = self.write_heads(&moving.into, &self.mark())?;
+        let mut batch = self.write_heads(&moving.into, &self.mark())?;
+        let horizon = self.horizon_to_move(from).map(encode_horizon);
+        for key in moving.into.iter().map(|bucket| config.keys(bucket).horizon()) {
+            match &horizon {
+                Some(horizon) => batch.put(key, horizon.clone()),
+                // It may have had one when it was complete before.
+                None => batch.delete(key),
+            }
+        }
         Ok(Some(self.submit(batch)))
     }
 

@@ -8,11 +8,12 @@ use bytes::Bytes;
 use model::charge::Work;
 use model::limits::{Growth, Limits};
 use model::position::{Lsn, Timestamp};
-use storage::{CommitStatus, Store, Ticket, WriteBatch, WriteSession};
+use storage::{CommitStatus, Store, Ticket, View, WriteBatch, WriteSession};
 
 use crate::command::{Command, CommandError, Effect, EffectKind, Outcome, PartitionError, Purpose};
 use crate::config::{Bucket, PartitionConfig};
 use crate::dual_write::Changes;
+use crate::history::decode_horizon;
 use crate::items;
 use crate::key::BucketNumber;
 use crate::ordinal_blocks::OrdinalBlocks;
@@ -36,6 +37,8 @@ pub struct Partition {
     session: Box<dyn WriteSession>,
     /// One for each bucket that is written to, ahead of the disk by what is in the overlay.
     heads: BTreeMap<BucketNumber, Head>,
+    /// Those of the buckets whose history is complete from some position on.
+    horizons: BTreeMap<BucketNumber, Lsn>,
     lsn: Lsn,
     /// Time never goes back in a partition, whatever the clock does; see `time.rs`.
     now: Timestamp,
@@ -62,7 +65,9 @@ impl Partition {
         store: Arc<dyn Store>,
     ) -> Result<Partition, PartitionError> {
         let session = store.write_session();
-        let heads = read_heads(&config, store.as_ref())?;
+        let view = store.view()?;
+        let heads = read_heads(&config, view.as_ref())?;
+        let horizons = read_horizons(&config, view.as_ref())?;
         let recorded = heads.values().map(|head| head.next_number);
         let ordinals = OrdinalBlocks::resume(config.ordinal_blocks.clone(), recorded);
         let lsn = heads
@@ -78,6 +83,7 @@ impl Partition {
             store,
             session,
             heads,
+            horizons,
             lsn,
             now,
             ordinals,
@@ -164,14 +170,26 @@ impl Partition {
             })?);
         }
         let now = tx.now;
-        let (Changes { batch, heads }, ordinals) = tx.finish();
+        let (changes, ordinals) = tx.finish();
+        if !changes.batch.is_empty() {
+            self.ordinals = ordinals;
+        }
+        let batch = self.commit(changes, now);
+        Ok((batch, Outcome { lsn: self.lsn, effects }))
+    }
+
+    /// Takes the next position for changes, if there are any.
+    pub(crate) fn commit(&mut self, changes: Changes, now: Timestamp) -> WriteBatch {
+        let Changes { batch, heads, horizon } = changes;
         if !batch.is_empty() {
             self.lsn = self.lsn.next();
             self.now = now;
-            self.ordinals = ordinals;
             self.set_heads(heads);
+            if let Some((bucket, horizon)) = horizon {
+                self.set_horizon(bucket, horizon);
+            }
         }
-        Ok((batch, Outcome { lsn: self.lsn, effects }))
+        batch
     }
 
     /// A command that is refused as a whole.
@@ -187,13 +205,14 @@ impl Partition {
     ) -> Result<Transaction<'a>, PartitionError> {
         let epk = &command.position;
         let bucket = self.config.bucket_of(epk).ok_or(PartitionError::Gone)?;
+        let (lsn, now) = (self.lsn.next(), self.time_of(now, command)?);
         Ok(Transaction {
             config: &self.config,
-            writer: self.dual_writer(epk)?,
+            writer: self.recording_writer(epk, (lsn, now))?,
             elsewhere: self.bytes_elsewhere(bucket.number),
             ordinals: self.ordinals.clone(),
-            lsn: self.lsn.next(),
-            now: self.time_of(now, command)?,
+            lsn,
+            now,
             step: 0,
         })
     }
@@ -215,6 +234,22 @@ impl Partition {
 
     pub(crate) fn set_heads(&mut self, heads: Vec<(BucketNumber, Head)>) {
         self.heads.extend(heads);
+    }
+
+    /// The position after which the history of a bucket is complete.
+    pub(crate) fn horizon(&self, bucket: BucketNumber) -> Option<Lsn> {
+        self.horizons.get(&bucket).copied()
+    }
+
+    pub(crate) fn has_horizons(&self) -> bool {
+        !self.horizons.is_empty()
+    }
+
+    pub(crate) fn set_horizon(&mut self, bucket: BucketNumber, horizon: Option<Lsn>) {
+        match horizon {
+            Some(lsn) => self.horizons.insert(bucket, lsn),
+            None => self.horizons.remove(&bucket),
+        };
     }
 
     pub(crate) fn now(&self) -> Timestamp {
@@ -328,12 +363,24 @@ fn check_count(
 
 fn read_heads(
     config: &PartitionConfig,
-    store: &dyn Store,
+    view: &dyn View,
 ) -> Result<BTreeMap<BucketNumber, Head>, PartitionError> {
-    let view = store.view()?;
     let read = |bucket: &Bucket| match view.get(&config.keys(bucket).head())? {
         Some(value) => Ok((bucket.number, Head::decode(&value)?)),
         None => Ok((bucket.number, Head::default())),
     };
     config.written_buckets().map(read).collect()
+}
+
+fn read_horizons(
+    config: &PartitionConfig,
+    view: &dyn View,
+) -> Result<BTreeMap<BucketNumber, Lsn>, PartitionError> {
+    let mut horizons = BTreeMap::new();
+    for bucket in &config.buckets {
+        if let Some(value) = view.get(&config.keys(bucket).horizon())? {
+            horizons.insert(bucket.number, decode_horizon(&value)?);
+        }
+    }
+    Ok(horizons)
 }

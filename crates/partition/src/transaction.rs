@@ -40,7 +40,7 @@ impl Transaction<'_> {
             return Ok(None);
         };
         if self.config.is_expired(&item, self.now) {
-            self.remove(&Version::new(id, &item))?;
+            self.writer.expire(&Version::new(id, &item))?;
             return Ok(None);
         }
         Ok(Some(item))

@@ -1,4 +1,4 @@
-//! Carrying buckets over from the version of the format before this one.
+//! Carrying buckets over from the versions of the format before this one.
 //!
 //! A new store is filled from an old one, bucket by bucket and in chunks. Items are the
 //! truth: each is read as the old version wrote it, rewritten, and stored with everything
@@ -13,6 +13,8 @@
 //! - An ordinal was a hash prefix (20 bits) before a number (40 bits); it becomes the
 //!   number, which is unique in its container and grows with creation. So heads and maps,
 //!   which always had the number alone, stay as they are.
+//!
+//! Version 2 has all that version 3 has but the history, which begins with the next write.
 //!
 //! Each chunk is one batch, and the progress is part of it ([`UpgradeProgress`]): whenever a
 //! process ends, the next one goes on where the last batch ended. When a bucket ends, what
@@ -110,6 +112,14 @@ impl UpgradeProgress {
     }
 }
 
+/// How the old store has its items.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum OldItems {
+    Version1,
+    /// As this version writes them.
+    AsNow,
+}
+
 /// Carries one bucket over.
 #[derive(Debug)]
 pub struct BucketUpgrade<'a> {
@@ -117,6 +127,7 @@ pub struct BucketUpgrade<'a> {
     bucket: &'a Bucket,
     keys: Keys,
     old: &'a dyn View,
+    items: OldItems,
     chunk: ScanLimit,
 }
 
@@ -137,9 +148,9 @@ impl<'a> BucketUpgrade<'a> {
     pub fn new(
         config: &'a PartitionConfig,
         bucket: &'a Bucket,
-        old: &'a dyn View,
+        (old, items): (&'a dyn View, OldItems),
     ) -> BucketUpgrade<'a> {
-        BucketUpgrade { config, bucket, keys: config.keys(bucket), old, chunk: CHUNK_LIMIT }
+        BucketUpgrade { config, bucket, keys: config.keys(bucket), old, items, chunk: CHUNK_LIMIT }
     }
 
     /// The next chunk, on top of a view of the new store that shows all before it.
@@ -194,8 +205,12 @@ impl<'a> BucketUpgrade<'a> {
         let mut items = Vec::with_capacity(rows.len());
         for (key, value) in rows {
             let old = Item::decode(value)?;
-            progress.count(1, old.text.len() as u64);
-            items.push((parse_item_key(key)?, rewritten(old)?));
+            let (bytes, item) = match self.items {
+                OldItems::Version1 => (old.text.len() as u64, rewritten(old)?),
+                OldItems::AsNow => (old.bytes(), old),
+            };
+            progress.count(1, bytes);
+            items.push((parse_item_key(key)?, item));
         }
         Ok(items)
     }
@@ -212,7 +227,7 @@ impl<'a> BucketUpgrade<'a> {
         let mut writer = BucketWriter::new(self.config, epk, self.bucket, head);
         for (Position { id, .. }, item) in items {
             let new = Version::new(id, item);
-            writer.write(writes, Change { old: None, new: Some(&new) })?;
+            writer.write(writes, Change { old: None, new: Some(&new), event: None })?;
         }
         Ok(writer.write_head(writes, mark).1)
     }
@@ -236,7 +251,7 @@ fn mark(head: &Head) -> Mark {
     Mark { lsn, now, next_number: head.next_number }
 }
 
-/// Heads are the same in both versions.
+/// Heads are the same in all versions.
 fn head(view: &dyn View, keys: &Keys) -> Result<Option<Head>, PartitionError> {
     Ok(view.get(&keys.head())?.map(|value| Head::decode(&value)).transpose()?)
 }

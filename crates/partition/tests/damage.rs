@@ -266,7 +266,7 @@ fn an_item_in_the_wrong_place_is_named() {
 fn keys_of_no_group_are_named() {
     let bench = Bench::new();
     let (head, _) = bench.first(HEAD, "");
-    for rest in [&[0x00][..], &[HEAD, 7], &[0x04, 1, 2], &[0x11], &[0x62, 0xFF], &[0xFF]] {
+    for rest in [&[0x00][..], &[HEAD, 7], &[0x04, 1, 2], &[0x11], &[0x63, 0xFF], &[0x64], &[0xFF]] {
         let stray = [&head[..PREFIX_BYTES], rest].concat();
         bench.write(&stray, Some(b"?"));
         bench.assert_found("belongs to no group");
@@ -286,7 +286,6 @@ fn reserved_groups_are_named() {
         (0x03, "pending deletion by partition key"),
         (0x31, "vector index"),
         (0x32, "full-text index"),
-        (0x61, "history of all versions and deletes"),
     ] {
         for rest in [&[tag][..], &[tag, 0], &[tag, 0xFF, 1]] {
             let later = [&head[..PREFIX_BYTES], rest].concat();

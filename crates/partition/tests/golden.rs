@@ -2,15 +2,19 @@
 //!
 //! Commands:
 //! - `container pk=PATH[,PATH] [version=1] [unique=PATH,…]… [ttl=N] [indexing=JSON] [buckets=N]
-//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [ordinals=FROM..TO]` opens an empty
-//!   container in a partition that owns the first N buckets;
-//!   `replace_container [ttl=N] [indexing=JSON]` changes its policies; `allocate FROM..TO`.
+//!   [owns=N] [floor=LSN] [item_bytes=N] [operations=N] [ordinals=FROM..TO] [retention=MINUTES]`
+//!   opens an empty container in a partition that owns the first N buckets;
+//!   `replace_container [ttl=N] [indexing=JSON] [retention=MINUTES]` changes its policies;
+//!   `allocate FROM..TO`.
 //! - `create DOC`, `upsert DOC`, `replace DOC [id=ID]`, `delete KEY ID`, `patch KEY ID PATCH`,
 //!   each with `[if-match=ETAG]`, and `peek KEY ID` (a read by the sequencer); `batch KEY STEP…`
 //!   with steps such as `'delete ID'`. `key=KEY` overrides the key of a document. `save=NAME`
 //!   keeps the etag for a later ETAG.
 //! - `read KEY ID [if-none-match=ETAG]`, `list [KEY-PREFIX] [page=N]`, `prefix KEY TEXT
 //!   [after=ID]`, `stats KEY`, `heads`, `dump [GROUP]`, `check`: what clients and operators see.
+//! - `versions [KEY-PREFIX] [after=LSN] [page=N]`: one page of the change feed of all versions and
+//!   deletes, from now without a position.
+//! - `expire` and `trim` remove expired items and old records of the history.
 //! - `advance N` moves the clock by seconds, also back; `reopen` restarts.
 //!
 //! Tags: `[ops]` shows the keys written, `[full]` the whole text, `[work]` the work counted.
@@ -43,8 +47,8 @@ use model::partition_key::PartitionKey;
 use model::position::{Lsn, Timestamp};
 use model::system_properties::SystemProperties;
 use partition::{
-    Command, Document, Effect, EtagMatch, Operation, Partition, PartitionConfig, PartitionError,
-    Patch, Reader, describe_key,
+    Changes, Command, Document, Effect, EtagMatch, History, HistoryRecord, Operation, Partition,
+    PartitionConfig, PartitionError, Passed, Patch, Reader, VersionMark, describe_key,
 };
 use storage::{CommitStatus, Store, View, Write};
 
@@ -142,6 +146,9 @@ impl World {
             "prefix" => self.open()?.list_prefix(&args),
             "stats" => self.open()?.statistics(&args),
             "heads" => self.open()?.heads(),
+            "versions" => self.open()?.versions(&args, context),
+            "expire" => self.open()?.expire(now, context),
+            "trim" => self.open()?.trim(now),
             "dump" => self.open()?.dump(&args),
             "check" => self.open()?.check(),
             "advance" => self.advance(&args),
@@ -157,6 +164,7 @@ impl World {
             unique: args.lists("unique"),
             default_ttl: args.number("ttl")?,
             indexing: args.key("indexing").map(json),
+            retention: args.number("retention")?,
         };
         let mut config = self.container.config(args.number("buckets")?.unwrap_or(1));
         let mut limits = Limits::default();
@@ -188,6 +196,7 @@ impl World {
     fn replace_container(&mut self, args: &Args) -> Answer {
         self.container.default_ttl = args.number("ttl")?;
         self.container.indexing = args.key("indexing").map(json);
+        self.container.retention = args.number("retention")?;
         let container = self.container.clone();
         let open = self.open()?;
         open.reconfigure(container.reconfigured(&open.config));
@@ -412,6 +421,59 @@ impl Open {
         }
     }
 
+    fn versions(&mut self, args: &Args, context: &Context) -> Answer {
+        let definition = Arc::clone(&self.config.definition);
+        let key = args.positions().next().map(parse_key).transpose()?;
+        let within = match &key {
+            Some(key) => definition.partition_key().prefix_range(key)?,
+            None => EpkRange::full(),
+        };
+        let history = History(Changes {
+            within,
+            prefix: key.filter(|key| definition.partition_key().is_prefix(key)),
+            after: args.number("after")?.map(Lsn::from_u64),
+            since: None,
+            items_max: args.number("page")?.unwrap_or(100),
+            bytes_max: u64::MAX,
+        });
+        let page = self.reader().list_history(self.view()?.as_ref(), &history, &mut || true)?;
+        let mut output: String = page.records.iter().map(show_record).collect();
+        let cut = page.cut.map_or("end".to_owned(), |cut| format!("cut at {cut}"));
+        writeln!(output, "{cut}")?;
+        if context.tags.contains("work") {
+            writeln!(output, "  passed {}", page.passed)?;
+        }
+        Ok(output)
+    }
+
+    fn expire(&mut self, now: Timestamp, context: &Context) -> Answer {
+        self.gate.take_seen();
+        let mut items = 0;
+        for bucket in self.config.buckets.clone() {
+            let (view, mut passed) = (self.view()?, Passed::default());
+            let from = (view.as_ref(), now);
+            let names = self.reader().expired(from, bucket.number, &mut passed, usize::MAX)?;
+            let expired = self.partition.expire(now, &names)?;
+            assert_eq!(expired.ticket.wait(), CommitStatus::Durable);
+            items += expired.items;
+        }
+        let writes = context.tags.contains("ops").then(|| self.show_writes());
+        Ok(format!("expired {items}\n{}", writes.unwrap_or_default()))
+    }
+
+    fn trim(&mut self, now: Timestamp) -> Answer {
+        let mut records = 0;
+        for bucket in self.config.buckets.clone() {
+            let view = self.view()?;
+            let from = (view.as_ref(), now);
+            let outdated = self.reader().outdated_history(from, bucket.number, usize::MAX)?;
+            let ticket = self.partition.trim_history(bucket.number, &outdated)?;
+            assert_eq!(ticket.wait(), CommitStatus::Durable);
+            records += outdated.len();
+        }
+        Ok(format!("trimmed {records}\n"))
+    }
+
     fn list_prefix(&mut self, args: &Args) -> Answer {
         let position = self.locate(&parse_key(args.position(0)?)?)?;
         let (view, after) = (self.view()?, args.key("after"));
@@ -511,6 +573,17 @@ impl Open {
         }
         meaning
     }
+}
+
+/// `LSN.step kind @ordinal after LSN.step: text`.
+fn show_record(record: &HistoryRecord) -> String {
+    let version = |mark: &VersionMark| format!("{}.{}", mark.lsn, mark.step);
+    let seconds = record.mark.ts.millis().saturating_sub(EPOCH_MILLIS) / 1000;
+    let before = record.before.map_or(String::new(), |mark| format!(" after {}", version(&mark)));
+    let (kind, ordinal) = (format!("{:?}", record.kind).to_lowercase(), record.ordinal.as_u64());
+    let names = if record.image().is_some() { "" } else { "only " };
+    let text = record.json().text();
+    format!("{} +{seconds} {kind} @{ordinal}{before}: {names}{text}\n", version(&record.mark))
 }
 
 fn parse_key(text: &str) -> Result<PartitionKey, Box<dyn Error>> {

@@ -1,4 +1,5 @@
-//! Who is asking: master-key authorisation, exactly as the SDKs sign, and resource tokens.
+//! Who is asking: master-key authorisation, exactly as the SDKs sign, resource tokens, and tokens
+//! of identity providers.
 //!
 //! A client signs verb, resource type, resource link and date with the account key. The
 //! server derives type and link from what the request names; whatever it derives differently
@@ -13,6 +14,8 @@ use model::position::Timestamp;
 use model::rid::DatabaseRid;
 use percent_encoding::percent_decode_str;
 use service::Principal;
+use service::identity::jwt;
+use service::identity::{AccountKeys, Issuer, TokenBearer, TokenRefused};
 use sha2::Sha256;
 
 use crate::token;
@@ -24,44 +27,6 @@ pub const EMULATOR_KEY: &str =
 /// Longest authorisation header that is parsed. A signature has a hundred bytes; a resource
 /// token carries a key and an id, which may have three thousand.
 const HEADER_BYTES_MAX: usize = 16 << 10;
-
-/// The keys of the account.
-#[derive(Clone)]
-pub struct AccountKeys {
-    full: Vec<Vec<u8>>,
-    read_only: Vec<Vec<u8>>,
-}
-
-impl std::fmt::Debug for AccountKeys {
-    /// Keys never reach a log.
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("AccountKeys").finish_non_exhaustive()
-    }
-}
-
-/// A key that is not base64.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
-#[error("the account key must be base64 of at least 16 bytes")]
-pub struct InvalidKey;
-
-impl AccountKeys {
-    /// Takes base64 texts as users configure them.
-    pub fn new(full: &[&str], read_only: &[&str]) -> Result<AccountKeys, InvalidKey> {
-        let decode =
-            |keys: &[&str]| keys.iter().map(|key| decode_key(key)).collect::<Result<Vec<_>, _>>();
-        Ok(AccountKeys { full: decode(full)?, read_only: decode(read_only)? })
-    }
-
-    /// The key that resource tokens are signed with: the first one.
-    pub fn signing(&self) -> &[u8] {
-        self.full.first().map(Vec::as_slice).unwrap_or_default()
-    }
-}
-
-fn decode_key(text: &str) -> Result<Vec<u8>, InvalidKey> {
-    let key = STANDARD.decode(text.trim()).map_err(|_| InvalidKey)?;
-    if key.len() < 16 { Err(InvalidKey) } else { Ok(key) }
-}
 
 /// What a request says about itself, as far as it is signed.
 #[derive(Clone, Copy, Debug)]
@@ -103,6 +68,8 @@ pub enum Refused {
     Signature { payload: String },
     #[error("The resource token was not issued by this account.")]
     Token,
+    #[error("The AAD token can't serve the request: {0}.")]
+    Bearer(#[from] TokenRefused),
     #[error(
         "The authorization token is not valid at the current time. Please create another token and retry (token \
          expiry time: {until}, current server time: {server})."
@@ -110,31 +77,53 @@ pub enum Refused {
     Expired { until: String, server: String },
 }
 
+/// Whom to believe.
+#[derive(Clone, Copy, Debug)]
+pub struct Trusted<'a> {
+    pub keys: &'a AccountKeys,
+    pub issuers: &'a [Issuer],
+    /// Whether a token that has a key in the place of its signature is believed.
+    pub tokens_with_keys: bool,
+    /// How far the date of a signature may be off.
+    pub skew_secs_max: u64,
+}
+
+/// What time it is for whom.
+#[derive(Clone, Copy, Debug)]
+pub struct Times {
+    /// Tokens end by the server's time, which may have been set ahead.
+    pub server: Timestamp,
+    /// Clients date their signatures by their own clocks, which virtual time leaves alone.
+    pub clients: Timestamp,
+}
+
 /// Finds out who is asking.
 pub fn authenticate(
     claim: Claim<'_>,
-    keys: &AccountKeys,
-    now: Timestamp,
-    skew_secs_max: u64,
+    trusted: Trusted<'_>,
+    times: Times,
 ) -> Result<Principal, Refused> {
+    let keys = trusted.keys;
     let header = claim.authorization.filter(|header| !header.is_empty()).ok_or(Refused::Missing)?;
     let signature = match parse_header(header)? {
         Shown::Signature(signature) => signature,
         Shown::Token(token) => {
-            let keys = keys.full.iter().map(Vec::as_slice);
-            return Ok(Principal::Holder(Arc::new(token::verify(keys, &token, now)?)));
+            return Ok(Principal::Holder(Arc::new(token::verify(keys, &token, times.server)?)));
+        }
+        Shown::Bearer(token) => {
+            return Ok(Principal::Bearer(Arc::new(bearer(&token, trusted, times)?)));
         }
     };
     let dates =
         Dates { ms: claim.ms_date.unwrap_or_default(), plain: claim.date.unwrap_or_default() };
-    dates.check(now, skew_secs_max)?;
+    dates.check(times.clients, trusted.skew_secs_max)?;
     let payloads = payloads(&claim, dates);
     let signed_by =
-        |key: &Vec<u8>| payloads.iter().any(|payload| is_signature(key, payload, &signature));
-    if keys.full.iter().any(signed_by) {
+        |key: &[u8]| payloads.iter().any(|payload| is_signature(key, payload, &signature));
+    if keys.any_full(signed_by) {
         return Ok(Principal::Account);
     }
-    if keys.read_only.iter().any(signed_by) {
+    if keys.any_read_only(signed_by) {
         return Ok(Principal::Reader);
     }
     let payload =
@@ -142,15 +131,28 @@ pub fn authenticate(
     Err(Refused::Signature { payload })
 }
 
-/// The credentials of a request.
-#[derive(Debug)]
+/// Who bears a token of an identity provider, or one that has a key in it.
+fn bearer(token: &str, trusted: Trusted<'_>, times: Times) -> Result<TokenBearer, TokenRefused> {
+    if trusted.tokens_with_keys {
+        let is_key = |key: &[u8]| trusted.keys.is_full_key_in_any_form(key);
+        if let Some(checked) = jwt::verify_key_bearer(is_key, token, times.server) {
+            return checked;
+        }
+    }
+    jwt::verify(trusted.issuers, token, times.server)
+}
+
+/// The credentials of a request. Not to be shown.
 enum Shown {
     Signature(Vec<u8>),
     /// The `sig` of a resource token.
     Token(String),
+    /// The token of an identity provider.
+    Bearer(String),
 }
 
-/// `type=master&ver=1.0&sig=…` or `type=resource&ver=1&sig=…`, percent-encoded or not.
+/// `type=master&ver=1.0&sig=…`, `type=resource&ver=1&sig=…` or `type=aad&ver=1.0&sig=…`,
+/// percent-encoded or not.
 fn parse_header(header: &str) -> Result<Shown, Refused> {
     if header.len() > HEADER_BYTES_MAX {
         return Err(Refused::Malformed);
@@ -170,7 +172,8 @@ fn parse_header(header: &str) -> Result<Shown, Refused> {
             Ok(Shown::Signature(signature))
         }
         ("resource", "1" | "1.0") => Ok(Shown::Token(signature)),
-        ("master" | "resource", _) => Err(Refused::Malformed),
+        ("aad", "1.0") => Ok(Shown::Bearer(signature)),
+        ("master" | "resource" | "aad", _) => Err(Refused::Malformed),
         _ => Err(Refused::Scheme(scheme.chars().take(20).collect())),
     }
 }

@@ -8,20 +8,27 @@ use model::position::{Lsn, Timestamp};
 use service::{Change, ChangeStart};
 
 use crate::auth::parse_rfc1123;
-use crate::error::WireError;
 use crate::system_properties::with;
 
 /// The one format that has a name.
-const ENVELOPES: &str = "2021-09-15";
+pub const ENVELOPES: &str = "2021-09-15";
 /// The property of a change that holds its position.
 const POSITION: &str = "_lsn";
 
-/// Whether a client asks for the kind of feed that there is. `None` if there is no such kind.
-pub fn check_kind(kind: &str) -> Option<Result<(), WireError>> {
-    if kind.eq_ignore_ascii_case("incremental feed") {
-        Some(Ok(()))
-    } else if kind.eq_ignore_ascii_case("full-fidelity feed") {
-        Some(Err(WireError::later("The change feed of all versions and deletes")))
+/// What a feed tells.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum FeedMode {
+    LatestVersions,
+    AllVersions,
+}
+
+/// The mode that a client names. `None` if there is no such mode.
+#[must_use]
+pub fn mode(name: &str) -> Option<FeedMode> {
+    if name.eq_ignore_ascii_case("incremental feed") {
+        Some(FeedMode::LatestVersions)
+    } else if name.eq_ignore_ascii_case("full-fidelity feed") {
+        Some(FeedMode::AllVersions)
     } else {
         None
     }

@@ -26,6 +26,8 @@ mod substatus {
     pub(super) const BUCKET_THROTTLED: u32 = 3212;
     pub(super) const BUCKET_CHANGED: u32 = 3213;
     pub(super) const RESPONSE_TOO_LARGE: u32 = 3402;
+    pub(super) const NOT_DATA_PLANE: u32 = 5300;
+    pub(super) const NOT_IN_ROLE: u32 = 5301;
 }
 
 /// A status of the protocol's own: the same again is likely to succeed.
@@ -33,6 +35,9 @@ const RETRY_WITH: StatusCode = match StatusCode::from_u16(449) {
     Ok(status) => status,
     Err(_) => StatusCode::SERVICE_UNAVAILABLE,
 };
+
+/// What the account is called.
+pub const ACCOUNT: &str = "orrery";
 
 /// Headers that texts name, whatever carried the request: the service does the same.
 const ACROSS_PARTITIONS: &str = "x-ms-documentdb-query-enablecrosspartition";
@@ -119,6 +124,18 @@ impl WireError {
         WireError::new(StatusCode::PAYLOAD_TOO_LARGE, 0, "Request size is too large")
     }
 
+    /// The same of a request, which some messages name.
+    #[must_use]
+    pub fn of_request(self, method: &str, path: &str) -> WireError {
+        if self.substatus != substatus::NOT_DATA_PLANE {
+            return self;
+        }
+        let reason = format!(
+            "The given request [{method} {path}] cannot be authorized by AAD token in data plane."
+        );
+        WireError { message: blocked(&reason), ..self }
+    }
+
     /// What is wrong, as clients parse it.
     pub fn report(&self) -> Value {
         match &self.detail {
@@ -156,6 +173,11 @@ fn message(error: &ServiceError) -> String {
              specify {PARTITION_KEY}, or revise your query to avoid this exception."
         );
     }
+    if let ServiceError::Forbidden | ServiceError::NotPermitted = error {
+        return "Insufficient permissions provided in the authorization header for the corresponding request. \
+                Please retry with another authorization header."
+            .to_owned();
+    }
     if let ServiceError::NeedsMerge { .. } = error {
         return "The provided cross partition query can not be directly served by the gateway."
             .to_owned();
@@ -164,6 +186,9 @@ fn message(error: &ServiceError) -> String {
         return "PartitionKey extracted from document doesn't match the one specified in the header."
             .to_owned();
     }
+    if let ServiceError::NotInRole { .. } = error {
+        return blocked(&error.to_string());
+    }
     if let ServiceError::MergeUnaware = error {
         return format!(
             "The partitions of this container have been merged, which this client does not declare to support. \
@@ -171,6 +196,13 @@ fn message(error: &ServiceError) -> String {
         );
     }
     error.to_string()
+}
+
+/// As the service says that roles do not allow something.
+fn blocked(reason: &str) -> String {
+    format!(
+        "Request blocked by Auth {ACCOUNT} : {reason} Learn more: https://aka.ms/cosmos-native-rbac."
+    )
 }
 
 /// How long a client should wait, where waiting helps.
@@ -194,6 +226,8 @@ fn status_of(error: &ServiceError) -> (StatusCode, u32) {
     match error {
         ServiceError::Unauthorised => (StatusCode::UNAUTHORIZED, 0),
         ServiceError::Forbidden | ServiceError::NotPermitted => (StatusCode::FORBIDDEN, 0),
+        ServiceError::ControlPlane => (StatusCode::FORBIDDEN, substatus::NOT_DATA_PLANE),
+        ServiceError::NotInRole { .. } => (StatusCode::FORBIDDEN, substatus::NOT_IN_ROLE),
         ServiceError::Invalid { .. }
         | ServiceError::Query { .. }
         | ServiceError::AcrossPartitions
@@ -280,7 +314,8 @@ impl From<Refused> for WireError {
             | Refused::Scheme(_)
             | Refused::Date
             | Refused::Signature { .. }
-            | Refused::Token => StatusCode::UNAUTHORIZED,
+            | Refused::Token
+            | Refused::Bearer(_) => StatusCode::UNAUTHORIZED,
             Refused::Skewed { .. } | Refused::Expired { .. } => StatusCode::FORBIDDEN,
         };
         WireError::new(status, 0, refused.to_string())

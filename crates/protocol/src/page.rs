@@ -6,7 +6,7 @@
 
 use bytes::Bytes;
 use model::json::write_string;
-use service::{Change, RangeInfo, Service, ServiceError};
+use service::{Change, ItemVersion, RangeInfo, Service, ServiceError};
 
 use crate::error::WireError;
 
@@ -47,6 +47,12 @@ impl EnvelopeRow for Bytes {
 impl EnvelopeRow for Change {
     fn bytes(&self) -> usize {
         self.text.len()
+    }
+}
+
+impl EnvelopeRow for ItemVersion {
+    fn bytes(&self) -> usize {
+        self.image.as_ref().map_or(0, Bytes::len)
     }
 }
 

@@ -10,7 +10,7 @@ use hmac::{Hmac, Mac};
 use model::partition_key::PartitionKey;
 use model::position::Timestamp;
 use model::rid::ContainerRid;
-use service::{GrantScope, Mode, PermissionGrant};
+use service::identity::{AccountKeys, GrantScope, Mode, PermissionGrant};
 use sha2::Sha256;
 
 use crate::auth::{Refused, rfc1123};
@@ -30,9 +30,9 @@ pub fn issue(key: &[u8], grant: &PermissionGrant, until: Timestamp) -> String {
     format!("{PREFIX}{};{};", URL_SAFE_NO_PAD.encode(signature), URL_SAFE_NO_PAD.encode(payload))
 }
 
-/// Reads the `sig` of a token that was issued under one of the keys.
-pub fn verify<'a>(
-    keys: impl Iterator<Item = &'a [u8]>,
+/// Reads the `sig` of a token that was issued under one of the full keys.
+pub fn verify(
+    keys: &AccountKeys,
     signature: &str,
     now: Timestamp,
 ) -> Result<PermissionGrant, Refused> {
@@ -41,7 +41,7 @@ pub fn verify<'a>(
     let (signature, payload) = (part()?, part()?);
     // Compares in constant time.
     let signed = |key: &[u8]| signing(key, &payload).verify_slice(&signature).is_ok();
-    if !keys.into_iter().any(signed) {
+    if !keys.any_full(signed) {
         return Err(Refused::Token);
     }
     let text = String::from_utf8(payload).map_err(|_| Refused::Malformed)?;
@@ -100,8 +100,14 @@ fn decode(text: &str) -> Option<(PermissionGrant, Timestamp)> {
 #[cfg(test)]
 mod tests {
     use model::rid::DatabaseRid;
+    use service::identity::AccountKey;
 
     use super::*;
+
+    fn keys(word: &str) -> AccountKeys {
+        let text = base64::engine::general_purpose::STANDARD.encode(word.repeat(16));
+        AccountKeys::new(AccountKey::parse(&text).unwrap())
+    }
 
     fn grants() -> Vec<PermissionGrant> {
         let container = ContainerRid::new(DatabaseRid::new(1).unwrap(), 2).unwrap();
@@ -118,30 +124,28 @@ mod tests {
 
     #[test]
     fn tokens_grant_what_was_put_into_them() {
-        let until = Timestamp::from_millis(5_000);
+        let (until, keys, wrong) = (Timestamp::from_millis(5_000), keys("key"), keys("wrong"));
         for grant in grants() {
-            let token = issue(b"key", &grant, until);
+            let token = issue(&keys.signing(), &grant, until);
             let signature = token.strip_prefix(PREFIX).unwrap();
             let at = |millis| Timestamp::from_millis(millis);
-            let keys = || [b"other".as_slice(), b"key"].into_iter();
-            assert_eq!(verify(keys(), signature, at(4_999)), Ok(grant.clone()));
-            assert!(matches!(verify(keys(), signature, at(5_000)), Err(Refused::Expired { .. })));
-            let wrong = [b"wrong".as_slice()].into_iter();
-            assert_eq!(verify(wrong, signature, at(0)), Err(Refused::Token));
+            assert_eq!(verify(&keys, signature, at(4_999)), Ok(grant.clone()));
+            assert!(matches!(verify(&keys, signature, at(5_000)), Err(Refused::Expired { .. })));
+            assert_eq!(verify(&wrong, signature, at(0)), Err(Refused::Token));
         }
     }
 
     #[test]
     fn every_changed_character_is_noticed() {
         let grant = grants().swap_remove(2);
-        let token = issue(b"key", &grant, Timestamp::from_millis(5_000));
+        let keys = keys("key");
+        let token = issue(&keys.signing(), &grant, Timestamp::from_millis(5_000));
         let signature = token.strip_prefix(PREFIX).unwrap();
         for at in 0..signature.len() - 1 {
             let mut bytes = signature.as_bytes().to_vec();
             bytes[at] = if bytes[at] == b'A' { b'B' } else { b'A' };
             let changed = String::from_utf8(bytes).unwrap();
-            let verified =
-                verify([b"key".as_slice()].into_iter(), &changed, Timestamp::from_millis(0));
+            let verified = verify(&keys, &changed, Timestamp::from_millis(0));
             assert!(verified.is_err(), "character {at}");
         }
     }

@@ -3,9 +3,15 @@
 //! Two readings, because they answer different questions: `now` is what goes
 //! into documents and may jump when an operator sets the machine's clock;
 //! `monotonic` is for measuring and waiting and never goes back.
+//!
+//! A [`VirtualClock`] can be moved ahead of the machine's, so that a test sees in a second what
+//! takes a month. Each reading then has a twin: `machine_now` is the time of clients, which
+//! virtual time leaves alone, and `steady` is what has passed for budgets and quiet partitions.
+//! What measures work stays with `monotonic`: no work takes a month.
 
 use std::fmt;
-use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
 
 /// A point in time: milliseconds since 1970-01-01T00:00:00Z.
@@ -56,8 +62,23 @@ pub trait Clock: Send + Sync + fmt::Debug {
         millis.saturating_mul(TICKS_PER_MILLI)
     }
 
+    /// Wall-clock time as clients have it.
+    fn machine_now(&self) -> Millis {
+        self.now()
+    }
+
     /// Time since this clock was made. Never goes back.
     fn monotonic(&self) -> Duration;
+
+    /// Like `monotonic`, but moved together with `now` where that is possible.
+    fn steady(&self) -> Duration {
+        self.monotonic()
+    }
+
+    /// This clock, if it can be moved.
+    fn as_virtual(&self) -> Option<&VirtualClock> {
+        None
+    }
 
     /// Blocks the calling thread, so never to be called on an async worker.
     fn sleep(&self, duration: Duration);
@@ -106,6 +127,64 @@ impl Clock for RealClock {
     fn sleep(&self, duration: Duration) {
         crate::may_wait();
         std::thread::sleep(duration);
+    }
+}
+
+/// A clock that was set ahead of another one, and can be set further ahead; never back.
+#[derive(Debug)]
+pub struct VirtualClock {
+    machine: Arc<dyn Clock>,
+    ahead_ms: AtomicU64,
+}
+
+impl VirtualClock {
+    /// Not ahead at first.
+    #[must_use]
+    pub fn new(machine: Arc<dyn Clock>) -> VirtualClock {
+        VirtualClock { machine, ahead_ms: AtomicU64::new(0) }
+    }
+
+    /// By how much it is ahead.
+    #[must_use]
+    pub fn ahead(&self) -> Duration {
+        Duration::from_millis(self.ahead_ms.load(Ordering::Acquire))
+    }
+
+    /// Sets it as far ahead as this, unless it is further already.
+    pub fn set_ahead(&self, ahead: Duration) {
+        let ms = u64::try_from(ahead.as_millis()).unwrap_or(u64::MAX);
+        self.ahead_ms.fetch_max(ms, Ordering::AcqRel);
+    }
+}
+
+impl Clock for VirtualClock {
+    fn now(&self) -> Millis {
+        self.machine.now().plus(self.ahead())
+    }
+
+    fn now_ticks(&self) -> i64 {
+        let ahead_ms = i64::try_from(self.ahead().as_millis()).unwrap_or(i64::MAX);
+        self.machine.now_ticks().saturating_add(ahead_ms.saturating_mul(TICKS_PER_MILLI))
+    }
+
+    fn machine_now(&self) -> Millis {
+        self.machine.now()
+    }
+
+    fn monotonic(&self) -> Duration {
+        self.machine.monotonic()
+    }
+
+    fn steady(&self) -> Duration {
+        self.machine.monotonic().saturating_add(self.ahead())
+    }
+
+    fn as_virtual(&self) -> Option<&VirtualClock> {
+        Some(self)
+    }
+
+    fn sleep(&self, duration: Duration) {
+        self.machine.sleep(duration);
     }
 }
 
@@ -202,6 +281,24 @@ mod tests {
         clock.set(Millis::from_unix_ms(5));
         assert_eq!(clock.now(), Millis::from_unix_ms(5));
         assert_eq!(clock.monotonic(), Duration::from_secs(10));
+    }
+
+    #[test]
+    fn virtual_time_is_ahead_and_work_takes_as_long_as_it_takes() {
+        let machine = Arc::new(SimulatedClock::new());
+        let clock = VirtualClock::new(Arc::clone(&machine) as Arc<dyn Clock>);
+        let (month, second) = (Duration::from_secs(30 * 24 * 3_600), Duration::from_secs(1));
+        let (now, ticks) = (clock.now(), clock.now_ticks());
+        clock.set_ahead(month);
+        machine.advance(second);
+        assert_eq!(clock.ahead(), month);
+        assert_eq!(clock.now(), now.plus(month + second));
+        assert_eq!(clock.now_ticks() - ticks, 10_000_000 * (30 * 24 * 3_600 + 1));
+        assert_eq!(clock.machine_now(), now.plus(second));
+        assert_eq!((clock.monotonic(), clock.steady()), (second, month + second));
+        clock.set_ahead(second);
+        assert_eq!(clock.ahead(), month, "it never goes back");
+        assert!(machine.as_virtual().is_none());
     }
 
     #[test]

@@ -24,7 +24,7 @@ mod worker;
 
 use std::sync::Arc;
 
-pub use clock::{Clock, Millis, RealClock, SimulatedClock};
+pub use clock::{Clock, Millis, RealClock, SimulatedClock, VirtualClock};
 pub use log_context::{LogContext, in_log_context, log_context, with_log_context};
 pub use memory::{MemoryBudget, MemoryUsage, OutOfMemory, Reservation};
 pub use random::{Random, RealRandom, SeededRandom};

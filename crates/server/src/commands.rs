@@ -6,6 +6,7 @@ mod bench;
 mod cert;
 mod check;
 mod compact;
+mod key;
 mod partitions;
 mod remote;
 mod restore;
@@ -35,12 +36,14 @@ pub(crate) enum Command {
     /// Carry a data folder over from the version of the format before this one.
     ///
     /// The folder must not be in use. Its store is only read: a new one is made beside it,
-    /// checked, and put in its place; the old one is kept as store.v1. Takes about as long
+    /// checked, and put in its place; the old one is kept as store.vN. Takes about as long
     /// as indexing everything again, and meanwhile up to twice the space of the old store
     /// beside it. An upgrade that was interrupted goes on when the command is given again.
     Upgrade(upgrade::Arguments),
     /// Measure durable writes and point reads on this machine.
     Bench(bench::Arguments),
+    /// Look at the keys of a running server, or replace one.
+    Key(key::Arguments),
     /// Look at the physical partitions of a container on a running server, split or merge them.
     Partitions(partitions::Arguments),
     /// List, show, upload, delete and run the scripts of a container on a running server.
@@ -57,6 +60,7 @@ impl Command {
             Command::Restore(arguments) => restore::run(arguments),
             Command::Upgrade(arguments) => upgrade::run(arguments),
             Command::Bench(arguments) => bench::run(arguments),
+            Command::Key(arguments) => key::run(arguments),
             Command::Partitions(arguments) => partitions::run(arguments),
             Command::Script(arguments) => script::run(arguments),
         }

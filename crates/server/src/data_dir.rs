@@ -7,12 +7,14 @@
 //!   store/    the database (docs/formats/storage.md)
 //!   store.*   what an upgrade makes and leaves (`upgrade.rs`)
 //!   tls/      the certificate and its key
+//!   KEYS      keys that were replaced while a server ran (`keys.rs`)
 //! ```
 //!
 //! All of it is for its owner only: [`keep_private`] ensures that for everything that is
 //! created, by the engine as well, and a folder that is open to others is closed when it is
 //! claimed.
 
+pub(crate) mod keys;
 pub(crate) mod upgrade;
 
 use std::fs::{File, OpenOptions, TryLockError};
@@ -21,15 +23,17 @@ use std::path::{Path, PathBuf};
 use std::str::FromStr;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
 
 use anyhow::{Context as _, anyhow, bail, ensure};
 use clap::ValueEnum;
-use runtime::Runtime;
+use runtime::{Runtime, VirtualClock};
 use serde::Deserialize;
 use service::Service;
 use storage::local::{self, LocalConfig};
 use storage::{Durability, StorageError, Store};
 
+use self::keys::RotatedKeys;
 use crate::settings::rules::Rules;
 
 /// Where data is kept by default.
@@ -157,6 +161,15 @@ impl DataDir {
         }
     }
 
+    pub(crate) fn root(&self) -> &Path {
+        &self.root
+    }
+
+    /// The keys that were replaced in it.
+    pub(crate) fn rotated_keys(&self) -> anyhow::Result<RotatedKeys> {
+        RotatedKeys::read(&self.root)
+    }
+
     pub(crate) fn tls_folder(&self) -> PathBuf {
         tls_folder(&self.root)
     }
@@ -176,6 +189,12 @@ impl DataDir {
         };
         let service = open_store(store, runtime, rules)?;
         self.keep();
+        if !service.has_virtual_clock()
+            && let Some(ahead) = service.virtual_time()?
+        {
+            service.store().close()?;
+            bail!(needs_virtual_clock(&self.root, ahead));
+        }
         Ok(service)
     }
 
@@ -234,16 +253,32 @@ pub(crate) fn open_in_memory(runtime: &Runtime, rules: Rules) -> anyhow::Result<
     open_store(storage::memory::create(), runtime, rules)
 }
 
+/// The same outside world, with a clock that can be set ahead, and is where a store says that
+/// it was.
+pub(crate) fn with_virtual_clock(outside: &Runtime) -> Runtime {
+    let clock = Arc::new(VirtualClock::new(Arc::clone(&outside.clock)));
+    Runtime { clock, ..outside.clone() }
+}
+
+fn needs_virtual_clock(root: &Path, ahead: Duration) -> String {
+    format!(
+        "{} was written under a virtual clock that is {} seconds ahead: serve it with --virtual-clock, or set its times \
+         back with `orrery check --reset-time --data {}`",
+        root.display(),
+        ahead.as_secs(),
+        root.display()
+    )
+}
+
 /// Opens the database in a data folder that must exist.
-pub(crate) fn open(root: &Path, config: LocalConfig) -> anyhow::Result<Service> {
-    let runtime = Runtime::real();
-    let store = local::open(&root.join(STORE), config, &runtime);
+pub(crate) fn open(root: &Path, config: LocalConfig, runtime: &Runtime) -> anyhow::Result<Service> {
+    let store = local::open(&root.join(STORE), config, runtime);
     let store = store.map_err(|error| explain(root, error))?;
     // Reported by the first opening: afterwards the information is gone.
     if let Some(loss) = store.loss() {
         say_error(&loss.to_string());
     }
-    open_store(store, &runtime, Rules::for_tools())
+    open_store(store, runtime, Rules::for_tools())
 }
 
 /// Opens the database in a data folder for reading: nothing in the folder changes.

@@ -7,6 +7,8 @@ mod background;
 mod commands;
 mod data_dir;
 mod http;
+mod issuers;
+mod keys;
 mod log;
 mod memory;
 mod panics;
@@ -35,7 +37,7 @@ struct CommandLine {
 #[derive(Debug, Subcommand)]
 enum Command {
     /// Serve the database. The same as giving no command.
-    Serve(serve::Arguments),
+    Serve(Box<serve::Arguments>),
     #[command(flatten)]
     Other(commands::Command),
 }
@@ -43,9 +45,9 @@ enum Command {
 fn main() -> ExitCode {
     let arguments = CommandLine::parse();
     data_dir::keep_private();
-    let command = arguments.command.unwrap_or(Command::Serve(arguments.serve));
+    let command = arguments.command.unwrap_or(Command::Serve(Box::new(arguments.serve)));
     let outcome = match command {
-        Command::Serve(arguments) => serve::run(arguments),
+        Command::Serve(arguments) => serve::run(*arguments),
         Command::Other(command) => {
             log::start(settings::LogLevel::default());
             command.run()

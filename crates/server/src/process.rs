@@ -3,15 +3,17 @@
 use std::path::PathBuf;
 use std::sync::{Arc, OnceLock};
 
-use operator::{BackupRefused, BackupStatus, MemoryFigures, Process, ProcessFigures};
+use operator::{BackupRefused, BackupStatus, MemoryFigures, Process, ProcessFigures, Rotating};
 use runtime::{MemoryBudget, MemoryUsage};
 use service::Service;
+use service::identity::AccountKeyKind;
 use wire_cosmos::BODY_BYTES_MAX;
 
 use crate::background::backup::BackupJob;
 use crate::background::tasks;
 use crate::http::counters::Counters;
 use crate::http::service::{Answers, BodyMemory};
+use crate::keys::KeyKeeper;
 use crate::memory::MemoryPlan;
 
 #[derive(Debug)]
@@ -26,10 +28,15 @@ pub(crate) struct ServerProcess {
     plan: MemoryPlan,
     /// What queries take; they reserve from it themselves.
     queries: Arc<MemoryBudget>,
+    keys: KeyKeeper,
 }
 
 impl ServerProcess {
-    pub(crate) fn new(plan: MemoryPlan, queries: Arc<MemoryBudget>) -> ServerProcess {
+    pub(crate) fn new(
+        plan: MemoryPlan,
+        queries: Arc<MemoryBudget>,
+        keys: KeyKeeper,
+    ) -> ServerProcess {
         ServerProcess {
             service: OnceLock::new(),
             counters: Counters::default(),
@@ -39,6 +46,7 @@ impl ServerProcess {
             backup: Arc::default(),
             plan,
             queries,
+            keys,
         }
     }
 
@@ -84,5 +92,9 @@ impl Process for ServerProcess {
             Some(service) => self.backup.begin(service, folder),
             None => Err(BackupRefused::Conflict("the server is starting".to_owned())),
         }
+    }
+
+    fn rotate_key(&self, kind: AccountKeyKind) -> Rotating<'_> {
+        Box::pin(self.keys.rotate(kind))
     }
 }

@@ -11,9 +11,10 @@ use std::time::Duration;
 use anyhow::Context as _;
 use bytes::Bytes;
 use http::StatusCode;
-use operator::{OperatorGateway, OperatorKey, RequestDurations};
+use operator::{OperatorGateway, RequestDurations};
 use runtime::{MemoryBudget, Runtime};
 use service::Service;
+use service::identity::{AccountKeyKind, AccountKeys};
 use storage::Loss;
 use storage::local::LocalConfig;
 use tokio_rustls::TlsAcceptor;
@@ -26,6 +27,8 @@ use crate::http::host::Hosts;
 use crate::http::listener::{ConnectionLimit, Listener};
 use crate::http::service::HttpService;
 use crate::http::tls::Certificate;
+use crate::issuers::WatchedIssuers;
+use crate::keys::KeyKeeper;
 use crate::memory::MemoryPlan;
 use crate::process::ServerProcess;
 use crate::settings::{PartialSettings, Settings, StorageLocation};
@@ -60,6 +63,9 @@ pub(crate) fn run(arguments: Arguments) -> anyhow::Result<ExitCode> {
 
 async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let mut signals = Signals::listen()?;
+    if settings.virtual_clock {
+        outside = data_dir::with_virtual_clock(&outside);
+    }
     let dir = match &settings.location {
         StorageLocation::Memory => None,
         StorageLocation::Folder(folder) => Some(Arc::new(DataDir::claim(folder)?)),
@@ -68,14 +74,16 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
         None => Certificate::ephemeral(&settings.host_names, &*outside.clock)?,
         Some(dir) => Certificate::kept(&dir.tls_folder(), &settings.host_names, &*outside.clock)?,
     };
-    let keys = settings.account_keys()?;
+    let keeper = KeyKeeper::open(&settings, dir.as_deref(), Arc::clone(&outside.random))?;
+    let keys = Arc::clone(keeper.live());
+    let issuers = Arc::new(WatchedIssuers::open(&settings.issuers)?);
     let listener = Listener::bind(settings.listen).await?;
     let addresses = listener.addresses()?;
     let plan = MemoryPlan::of(settings.memory);
     outside.memory = MemoryBudget::new(plan.queries);
-    let process = Arc::new(ServerProcess::new(plan, Arc::clone(&outside.memory)));
+    let process = Arc::new(ServerProcess::new(plan, Arc::clone(&outside.memory), keeper));
     let operator = OperatorGateway::new(
-        OperatorKey::new(settings.key.reveal()),
+        Arc::clone(&keys),
         Bytes::from(certificate.pem),
         Arc::clone(&process) as Arc<_>,
     );
@@ -90,19 +98,25 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     let service = open(dir.clone(), &settings, &outside).await?;
     let region = settings.region.as_str().to_owned();
     let slow_after = Some(settings.slow_after);
-    let (direct, skew_secs_max) = (settings.direct, SKEW_SECS_MAX);
-    if direct {
-        let config = DirectConfig { keys: keys.clone(), skew_secs_max };
-        let gateway = DirectGateway::new(Arc::clone(&service), outside.clone(), config);
-        http.opened_direct(Arc::new(gateway));
+    let config = GatewayConfig {
+        keys: Arc::clone(&keys),
+        issuers: Arc::clone(issuers.issuers()),
+        tokens_with_keys: settings.listen.address().ip().is_loopback(),
+        region,
+        direct: settings.direct,
+        skew_secs_max: SKEW_SECS_MAX,
+        slow_after,
+    };
+    if config.direct {
+        let direct = DirectGateway::new(Arc::clone(&service), outside.clone(), direct(&config));
+        http.opened_direct(Arc::new(direct));
     }
-    let config = GatewayConfig { keys, region, direct, skew_secs_max, slow_after };
     let cosmos = Gateway::new(Arc::clone(&service), outside, config);
     process.opened(Arc::clone(&service));
     http.opened(Arc::new(cosmos.observed_by(Arc::new(durations))));
-    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after);
+    let context = tasks::Context::new(Arc::clone(&service), settings.rules.merge_after, issuers);
     let mut tasks = background::start(tasks::TASKS, &context, process.background.of_tasks(), &stop);
-    announce(&settings, &addresses, service.store().loss());
+    announce(&settings, &keys, &addresses, service.store().loss());
 
     signals.stop_asked().await;
     stopper.raise();
@@ -122,6 +136,16 @@ async fn serve(settings: Settings, mut outside: Runtime) -> anyhow::Result<()> {
     tokio::task::spawn_blocking(move || service.store().close())
         .await?
         .context("the data was not closed cleanly")
+}
+
+/// The same settings for direct mode.
+fn direct(config: &GatewayConfig) -> DirectConfig {
+    DirectConfig {
+        keys: Arc::clone(&config.keys),
+        issuers: Arc::clone(&config.issuers),
+        tokens_with_keys: config.tokens_with_keys,
+        skew_secs_max: config.skew_secs_max,
+    }
 }
 
 /// Passes the durations of the Cosmos protocol on to operators.
@@ -157,11 +181,12 @@ async fn open(
     Ok(Arc::new(opening.await??))
 }
 
-fn announce(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) {
+fn announce(settings: &Settings, keys: &AccountKeys, addresses: &[SocketAddr], loss: Option<Loss>) {
+    let Some(key) = keys.get(AccountKeyKind::Primary) else { return };
     if settings.json {
-        say(&banner::json_line(settings, addresses, loss));
+        say(&banner::json_line(settings, &key, addresses, loss));
     } else {
-        say(&banner::words(settings, addresses, loss));
+        say(&banner::words(settings, &key, addresses, loss));
     }
 }
 

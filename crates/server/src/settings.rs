@@ -4,6 +4,7 @@
 //! exists in one source exists in all. The first source that sets a value wins: flags, then
 //! `ORRERY_…` variables, then the file, then the defaults.
 
+pub(crate) mod issuers;
 pub(crate) mod rules;
 
 use std::ffi::OsString;
@@ -19,12 +20,14 @@ use base64::engine::general_purpose::STANDARD;
 use model::limits::Profile;
 use runtime::Random;
 use serde::Deserialize;
+use service::identity::{AccountKey, AccountKeyKind};
 use service::{Division, Throttle};
 use tracing::level_filters::LevelFilter;
-use wire_cosmos::{AccountKeys, EMULATOR_KEY};
+use wire_cosmos::EMULATOR_KEY;
 
 use crate::data_dir::{DEFAULT_FOLDER, DurabilitySetting};
 use crate::memory::MemorySize;
+use crate::settings::issuers::IssuerSetting;
 use crate::settings::rules::{Named, RuleSettings, Rules};
 
 /// Where every Cosmos DB emulator listens, so that samples work unchanged.
@@ -117,9 +120,25 @@ partial_settings! {
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) allow_well_known_key: Option<bool>,
 
-        /// A second key, in base64, that only reads.
+        /// A second account key, in base64: clients can be moved to it before the first one is replaced.
+        #[arg(long, value_name = "KEY")]
+        pub(crate) secondary_key: Option<Secret>,
+
+        /// A key, in base64, that only reads.
         #[arg(long, value_name = "KEY")]
         pub(crate) read_only_key: Option<Secret>,
+
+        /// A second one of those.
+        #[arg(long, value_name = "KEY")]
+        pub(crate) secondary_read_only_key: Option<Secret>,
+
+        /// An identity provider whose tokens are accepted, as
+        /// iss=ISSUER,audience=AUDIENCE,keys=SOURCE[,tenant=TENANT]; may be repeated.
+        ///
+        /// SOURCE has the provider's keys, a JSON Web Key Set: a file, or an http:// address of this machine. It is read
+        /// again every minute. What a bearer may do is assigned by POST /_orrery/roles.
+        #[arg(long, value_name = "PARTS")]
+        pub(crate) issuer: Vec<String>,
 
         /// When a write is answered: after an fsync, or once the operating system has it [default: full].
         #[arg(long, value_enum)]
@@ -129,6 +148,12 @@ partial_settings! {
         /// Prints what is lost.
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) accept_lost_writes: Option<bool>,
+
+        /// Let POST /_orrery/clock set the clock of the whole server ahead, for tests of what takes long.
+        ///
+        /// A data folder in which that was done is served with this flag only, until `orrery check --reset-time`.
+        #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
+        pub(crate) virtual_clock: Option<bool>,
 
         /// The year whose rules hold: 2016, 2018 or 2026 [default: 2026].
         ///
@@ -210,9 +235,13 @@ pub(crate) struct Settings {
     pub(crate) direct: bool,
     pub(crate) location: StorageLocation,
     pub(crate) key: Secret,
+    pub(crate) secondary_key: Option<Secret>,
     pub(crate) read_only_key: Option<Secret>,
+    pub(crate) secondary_read_only_key: Option<Secret>,
+    pub(crate) issuers: Vec<IssuerSetting>,
     pub(crate) durability: DurabilitySetting,
     pub(crate) accept_lost_writes: bool,
+    pub(crate) virtual_clock: bool,
     pub(crate) rules: Rules,
     pub(crate) memory: MemorySize,
     pub(crate) log: LogLevel,
@@ -245,11 +274,11 @@ impl Settings {
         let listen = merged.listen.unwrap_or(Listen::ThisMachine { port: DEFAULT_PORT });
         let key = merged.key.unwrap_or_else(|| Secret(EMULATOR_KEY.to_owned()));
         let reachable = !listen.address().ip().is_loopback();
-        let mut keys = std::iter::once(&key).chain(&merged.read_only_key);
-        if reachable
-            && !merged.allow_well_known_key.unwrap_or_default()
-            && keys.any(Secret::is_well_known)
-        {
+        let others =
+            [&merged.secondary_key, &merged.read_only_key, &merged.secondary_read_only_key];
+        let others = others.into_iter().flatten();
+        let has_well_known = std::iter::once(&key).chain(others).any(Secret::is_well_known);
+        if reachable && has_well_known && !merged.allow_well_known_key.unwrap_or_default() {
             bail!(key_needed(listen.address(), random));
         }
         let rules = Rules::decide(RuleSettings {
@@ -269,9 +298,13 @@ impl Settings {
             direct: merged.direct.unwrap_or_default(),
             location,
             key,
+            secondary_key: merged.secondary_key,
             read_only_key: merged.read_only_key,
+            secondary_read_only_key: merged.secondary_read_only_key,
+            issuers: issuers::parse(&merged.issuer)?,
             durability: merged.durability.unwrap_or_default(),
             accept_lost_writes: merged.accept_lost_writes.unwrap_or_default(),
+            virtual_clock: merged.virtual_clock.unwrap_or_default(),
             rules,
             memory: merged.memory.unwrap_or_default(),
             log: merged.log.unwrap_or_default(),
@@ -283,18 +316,37 @@ impl Settings {
         Ok(settings)
     }
 
-    pub(crate) fn account_keys(&self) -> anyhow::Result<AccountKeys> {
-        let read_only: Vec<&str> = self.read_only_key.iter().map(Secret::reveal).collect();
+    /// The key of each kind, the primary one first.
+    pub(crate) fn account_keys(&self) -> anyhow::Result<[(AccountKeyKind, Option<AccountKey>); 4]> {
+        let given = self.keys().map(Option::into_iter).into_iter().flatten();
+        let mut texts: Vec<&str> = given.map(Secret::reveal).collect();
+        texts.sort_unstable();
         ensure!(
-            read_only.iter().all(|key| *key != self.key.reveal()),
-            "the read-only key is the account key: choose another"
+            texts.windows(2).all(|pair| pair.first() != pair.last()),
+            "two keys are the same: choose others"
         );
-        Ok(AccountKeys::new(&[self.key.reveal()], &read_only)?)
+        let parse = |secret: Option<&Secret>| {
+            secret.map(|secret| AccountKey::parse(secret.reveal())).transpose()
+        };
+        let [primary, secondary, read_only, secondary_read_only] = self.keys().map(parse);
+        Ok([
+            (AccountKeyKind::Primary, primary?),
+            (AccountKeyKind::Secondary, secondary?),
+            (AccountKeyKind::PrimaryReadOnly, read_only?),
+            (AccountKeyKind::SecondaryReadOnly, secondary_read_only?),
+        ])
     }
 
-    /// Whether the key is the one that everybody knows.
+    fn keys(&self) -> [Option<&Secret>; 4] {
+        let Settings { key, secondary_key, read_only_key, secondary_read_only_key, .. } = self;
+        let others = [secondary_key, read_only_key, secondary_read_only_key].map(Option::as_ref);
+        let [secondary, read_only, secondary_read_only] = others;
+        [Some(key), secondary, read_only, secondary_read_only]
+    }
+
+    /// Whether one of the keys is the one that everybody knows.
     pub(crate) fn has_well_known_key(&self) -> bool {
-        self.key.is_well_known()
+        self.keys().into_iter().flatten().any(Secret::is_well_known)
     }
 }
 
@@ -672,9 +724,13 @@ mod tests {
             in-memory = false
             key = "k"
             allow-well-known-key = true
+            secondary-key = "s"
             read-only-key = "r"
+            secondary-read-only-key = "t"
+            issuer = ["iss=i,audience=a,keys=k"]
             durability = "os"
             accept-lost-writes = true
+            virtual-clock = true
             profile = "2018"
             limits = ["throughput_min=200,throughput_step=50"]
             scale = 7
@@ -697,7 +753,10 @@ mod tests {
                 "ORRERY_DATA" => "d",
                 "ORRERY_IN_MEMORY" => "false",
                 "ORRERY_KEY" => "k",
+                "ORRERY_SECONDARY_KEY" => "s",
                 "ORRERY_READ_ONLY_KEY" => "r",
+                "ORRERY_SECONDARY_READ_ONLY_KEY" => "t",
+                "ORRERY_ISSUER" => "iss=i,audience=a,keys=k",
                 "ORRERY_DURABILITY" => "os",
                 "ORRERY_PROFILE" => "2018",
                 "ORRERY_LIMITS" => "throughput_min=200,throughput_step=50",
@@ -708,7 +767,8 @@ mod tests {
                 "ORRERY_BURST"
                 | "ORRERY_SERVERLESS"
                 | "ORRERY_ALLOW_WELL_KNOWN_KEY"
-                | "ORRERY_ACCEPT_LOST_WRITES" => "true",
+                | "ORRERY_ACCEPT_LOST_WRITES"
+                | "ORRERY_VIRTUAL_CLOCK" => "true",
                 "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
                 "ORRERY_SLOW_AFTER" => "250",

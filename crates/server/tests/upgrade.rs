@@ -1,4 +1,4 @@
-//! Data folders of other versions: those of the version before are carried over, whenever
+//! Data folders of other versions: those of the versions before are carried over, whenever
 //! that is interrupted, and all others are refused and left as they are.
 //!
 //! The folders are fixtures, made by the versions themselves (`fixtures/README.md`), with
@@ -125,25 +125,21 @@ fn serves_what_was_recorded(folder: &Path, fixture: Fixture) {
 
 #[test]
 fn a_folder_of_the_version_before_is_carried_over() {
-    for fixture in [Fixture::V1, Fixture::V1Killed] {
-        let folder = unpack(fixture);
+    for fixture in Fixture::ALL {
+        let (folder, version) = (unpack(fixture), fixture.version());
         let done = upgrade(folder.path());
         assert!(done.status.success(), "{}", said(&done));
         let closing = text(&done.stdout);
-        assert!(closing.contains("contents version 1 is now 2"), "{closing}");
-        assert!(folder.path().join("data/store.v1/FORMAT").exists());
+        assert!(closing.contains(&format!("contents version {version} is now 3")), "{closing}");
+        let old = folder.path().join(format!("data/store.v{version}"));
+        assert!(old.join("FORMAT").exists());
         serves_what_was_recorded(folder.path(), fixture);
         let again = upgrade(folder.path());
         assert!(text(&again.stdout).contains("nothing to do"), "{}", said(&again));
         let removed = orrery(folder.path(), &["upgrade", "data", "--remove-old"]);
         assert!(removed.status.success(), "{}", said(&removed));
-        assert!(!folder.path().join("data/store.v1").exists());
+        assert!(!old.exists());
     }
-}
-
-#[test]
-fn a_folder_of_this_version_is_served() {
-    serves_what_was_recorded(unpack(Fixture::V2).path(), Fixture::V2);
 }
 
 /// Ends the process after each step in turn, and then after every second one: the check is

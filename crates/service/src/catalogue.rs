@@ -53,6 +53,11 @@ pub(crate) fn item_prefix(kind: Kind, parent_rid: &str) -> String {
     item_id(kind, parent_rid, "")
 }
 
+/// What the ids of all records of a kind begin with.
+pub(crate) fn account_prefix(kind: Kind) -> String {
+    format!("{}:", kind.segment())
+}
+
 impl Record {
     pub(crate) fn name(&self) -> &str {
         // Offers are named by their resource id; all others have an id.

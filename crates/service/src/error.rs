@@ -30,6 +30,15 @@ pub enum ServiceError {
     /// The permission of the credentials is for something else.
     #[error("The permission that the request presents does not cover what it asks for.")]
     NotPermitted,
+    /// No role allows this.
+    #[error("No role allows this: it takes a key of the account.")]
+    ControlPlane,
+    /// The roles of the bearer of a token do not allow this there.
+    #[error(
+        "Request is blocked because principal [{principal}] does not have required RBAC permissions to perform action \
+         [{action}] on resource [{resource}]."
+    )]
+    NotInRole { principal: String, action: &'static str, resource: String },
     /// The request is invalid.
     #[error("{message}")]
     Invalid { message: String },
@@ -190,6 +199,8 @@ impl ServiceError {
             ServiceError::Unauthorised
             | ServiceError::Forbidden
             | ServiceError::NotPermitted
+            | ServiceError::ControlPlane
+            | ServiceError::NotInRole { .. }
             | ServiceError::Invalid { .. }
             | ServiceError::Query { .. }
             | ServiceError::AcrossPartitions
@@ -309,9 +320,11 @@ impl From<PartitionError> for ServiceError {
             PartitionError::ContainerFull { .. } => {
                 ServiceError::Quota { message: problem.to_string() }
             }
-            PartitionError::Patch(_) | PartitionError::Empty | PartitionError::TooMany { .. } => {
-                ServiceError::invalid(problem.to_string())
-            }
+            PartitionError::Patch(_)
+            | PartitionError::Empty
+            | PartitionError::TooMany { .. }
+            | PartitionError::NoHistory
+            | PartitionError::HistoryGone { .. } => ServiceError::invalid(problem.to_string()),
             PartitionError::NoSuchPosition { after, end } => {
                 ServiceError::NoSuchPosition { after, end }
             }

@@ -20,6 +20,7 @@ use model::session::{RangeToken, SINGLE_REGION_VERSION, SessionToken};
 use partition::{Command, Document, Effect, EffectKind, EtagMatch, Operation, Outcome, Patch};
 
 use crate::error::ServiceError;
+use crate::identity::roles::{Actions, DataAction};
 use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::meta::{Holding, ResponseMeta};
@@ -54,6 +55,19 @@ impl ItemOperation {
         }
     }
 
+    /// What a role has to allow. A patch is a replacement that only says what changes.
+    fn action(&self) -> DataAction {
+        use ItemOperation::{Create, Delete, Patch, Read, Replace, Unreadable, Upsert};
+        match self {
+            Create { .. } => DataAction::CreateItem,
+            Upsert { .. } => DataAction::UpsertItem,
+            Replace { .. } | Patch { .. } => DataAction::ReplaceItem,
+            Delete { .. } => DataAction::DeleteItem,
+            // What cannot be read is refused to every client.
+            Read { .. } | Unreadable { .. } => DataAction::ReadItem,
+        }
+    }
+
     /// The replacement of a named item, perhaps under another id.
     fn replacement(&self) -> Option<&Bytes> {
         if let ItemOperation::Replace { body, .. } = self { Some(body) } else { None }
@@ -65,6 +79,12 @@ struct OperationFacts<'a> {
     /// The item that it names.
     id: Option<&'a ItemId>,
     body: Option<&'a Bytes>,
+}
+
+/// What a role has to allow for all of them.
+fn actions<'a>(operations: impl Iterator<Item = &'a ItemOperation>) -> Option<Actions> {
+    let each = operations.map(|operation| Actions::of(&[operation.action()]));
+    Some(each.fold(Actions::NONE, Actions::and))
 }
 
 fn sum<'a>(operations: impl Iterator<Item = &'a ItemOperation>) -> Operations {
@@ -81,7 +101,8 @@ impl ContainerVerb for ItemAction {
         let OperationFacts { writes, id, .. } = self.operation.facts();
         let (key, replacement) = (self.key.as_ref(), self.operation.replacement());
         let item = id.map(|id| NamedItem { key, id, replacement });
-        ItemFacts { writes, item, ..ItemFacts::reading(Reach::of(key)) }
+        let facts = ItemFacts { writes, item, ..ItemFacts::reading(Reach::of(key)) };
+        facts.allowed_by(self.operation.action())
     }
 
     fn item_mut(&mut self) -> Option<(Option<&PartitionKey>, &mut ItemId)> {
@@ -110,7 +131,8 @@ impl ContainerVerb for Batch {
 
     fn facts(&self) -> ItemFacts<'_> {
         let operations = Some(sum(self.operations.iter()));
-        ItemFacts { operations, ..ItemFacts::writing(Reach::Key(&self.key)) }
+        let actions = actions(self.operations.iter());
+        ItemFacts { operations, actions, ..ItemFacts::writing(Reach::Key(&self.key)) }
     }
 
     async fn perform(
@@ -131,7 +153,9 @@ impl ContainerVerb for Bulk {
         let keys = self.operations.iter().map(|bulk| &bulk.key).collect();
         let operations = Some(sum(self.operations.iter().map(|bulk| &bulk.operation)));
         let names_partitions = self.range.is_some();
-        ItemFacts { operations, names_partitions, ..ItemFacts::writing(Reach::Keys(keys)) }
+        let actions = actions(self.operations.iter().map(|bulk| &bulk.operation));
+        let facts = ItemFacts::writing(Reach::Keys(keys));
+        ItemFacts { operations, names_partitions, actions, ..facts }
     }
 
     async fn perform(

@@ -8,6 +8,7 @@
 
 mod catalogue;
 mod error;
+pub mod identity;
 mod items;
 mod maintenance;
 mod operator;
@@ -23,7 +24,6 @@ mod verb;
 // Execution, principals, and what accompanies every answer.
 pub use error::{Remedy, ServiceError};
 pub use pipeline::authorise::Principal;
-pub use pipeline::grant::{GrantScope, Mode, PermissionGrant};
 pub use pipeline::meta::{Amount, Holding, Owner, ResponseMeta};
 pub use request::{InContainer, Request};
 pub use response::{Failure, Response};
@@ -32,12 +32,15 @@ pub use verb::{ContainerVerb, Verb};
 
 // Verbs on items, one type each, with their arguments and replies.
 pub use items::read_items::ReadItems;
+pub use partition::HistoryKind;
 pub use request::{
     Batch, Bulk, BulkOperation, BulkPace, ChangeList, ChangeStart, ItemAction, ItemOperation,
     ItemQuery, ListItems, PlanQuery, QuerySource, ReadRanges, ReadStatistics, ResumeFilter, Scope,
+    VersionList,
 };
 pub use response::{
-    BulkResult, Change, ChangeFeed, Feed, ItemResult, QueryPlan, QueryRows, RangeInfo, Ranges,
+    BulkResult, Change, ChangeFeed, Feed, ItemResult, ItemVersion, QueryPlan, QueryRows, RangeInfo,
+    Ranges, RemovedItem, VersionFeed,
 };
 
 // Scripts.
@@ -61,6 +64,7 @@ pub use maintenance::Maintenance;
 pub use operator::Operator;
 pub use operator::partitions::{LayoutChange, PartitionInfo};
 pub use operator::statistics::{ContainerUsage, PartitionStatistics, Usage};
+pub use operator::time::ServerTime;
 pub use throughput::provision::{Throttle, ThrottleError, ThroughputRules};
 pub use throughput::redistribute::{Redistribution, ThroughputInfo};
 

@@ -5,6 +5,7 @@
 //! server need not guess from a request what it left.
 
 pub(crate) mod expire;
+pub(crate) mod history;
 pub(crate) mod reindex;
 
 use crate::service::Service;
@@ -27,6 +28,11 @@ impl Maintenance<'_> {
     /// Waits until there is something to [`Maintenance::sweep`].
     pub async fn sweep_wanted(self) {
         self.service.dropped.notified().await;
+    }
+
+    /// Waits until items may have expired all at once: see [`Maintenance::expire`].
+    pub async fn expiry_wanted(self) {
+        self.service.clock_moved.notified().await;
     }
 
     /// Waits until an indexing policy was changed: see [`Maintenance::reindex`].

@@ -4,8 +4,10 @@
 //! are accounted for. Only the holder of the account key is an operator.
 
 pub(crate) mod partitions;
+mod roles;
 pub(crate) mod scripts;
 pub(crate) mod statistics;
+pub(crate) mod time;
 
 use std::future::Future;
 use std::sync::Arc;
@@ -46,12 +48,6 @@ impl Operator<'_> {
     /// The physical partitions whose time is ahead of the clock.
     pub fn ahead(&self) -> Result<Vec<Ahead>, ServiceError> {
         self.run_blocking(|service| Ok(service.cluster.ahead()?))
-    }
-
-    /// Resets the times of those and of what was written to them to the clock. Returns how
-    /// many items that changed.
-    pub async fn reset_time(&self) -> Result<u64, ServiceError> {
-        self.run(async { Ok(self.service.cluster.reset_time().await?) }).await
     }
 
     /// The store that a backup is taken of.

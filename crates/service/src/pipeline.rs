@@ -8,3 +8,4 @@ pub(crate) mod grant;
 pub(crate) mod limits;
 pub(crate) mod meta;
 pub(crate) mod resolve;
+mod role;

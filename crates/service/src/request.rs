@@ -280,6 +280,17 @@ pub struct ChangeList {
     pub items_max: usize,
 }
 
+/// All operations on items in their order, after a position: versions that were replaced
+/// since, and removals. For containers whose change feed policy has a retention.
+#[derive(Clone, Debug)]
+pub struct VersionList {
+    pub scope: Scope,
+    /// What the client has seen already: an answer may not be older.
+    pub session: Option<SessionToken>,
+    pub start: ChangeStart,
+    pub items_max: usize,
+}
+
 /// Where a client starts to follow changes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ChangeStart {

@@ -5,10 +5,10 @@ use cluster::{Cursor, PartitionId, QueryReport};
 use model::charge::Charge;
 use model::epk::EpkRange;
 use model::etag::Etag;
-use model::position::Lsn;
+use model::position::{Lsn, Timestamp};
 use model::rid::ContainerRid;
 use model::system_properties::ItemStamp;
-use partition::EffectKind;
+use partition::{EffectKind, HistoryKind};
 use query::{QueryInfo, RingRange};
 
 use crate::error::ServiceError;
@@ -102,6 +102,42 @@ pub struct Change {
     pub text: Bytes,
     pub stamp: ItemStamp,
     pub lsn: Lsn,
+}
+
+/// A page of operations on items, in their order.
+#[derive(Debug)]
+pub struct VersionFeed {
+    pub owner_rid: String,
+    pub versions: Vec<ItemVersion>,
+    /// The position after the last of them.
+    pub through: Lsn,
+    /// Whether these were all so far.
+    pub complete: bool,
+}
+
+/// What one operation did to an item.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ItemVersion {
+    pub kind: HistoryKind,
+    pub lsn: Lsn,
+    pub ts: Timestamp,
+    /// The position of the version that it replaced or removed.
+    pub previous: Option<Lsn>,
+    /// The item after a write or before a removal, without system properties; not of the
+    /// later removals of a commit that removed very much.
+    pub image: Option<Bytes>,
+    /// Belongs to the image.
+    pub stamp: ItemStamp,
+    /// What names a removed item.
+    pub removed: Option<RemovedItem>,
+}
+
+/// A removed item, by its id and the values that it had at the paths of its partition key.
+/// All values are JSON.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct RemovedItem {
+    pub id: String,
+    pub key: Vec<(String, String)>,
 }
 
 /// A page of the rows of a query, each as JSON text, and where to continue.

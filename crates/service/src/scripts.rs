@@ -25,6 +25,7 @@ use script::{ContainerLinks, Fault, ScriptTask, Surroundings};
 use crate::catalogue::Record;
 use crate::catalogue::kind::Kind;
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::ResolvedContainer;
@@ -61,7 +62,8 @@ impl ContainerVerb for ExecuteProcedure {
 
     fn facts(&self) -> ItemFacts<'_> {
         let procedure = Some(self.name.as_str());
-        ItemFacts { procedure, ..ItemFacts::writing(Reach::of(self.key.as_ref())) }
+        let facts = ItemFacts { procedure, ..ItemFacts::writing(Reach::of(self.key.as_ref())) };
+        facts.allowed_by(DataAction::ExecuteProcedure)
     }
 
     async fn perform(

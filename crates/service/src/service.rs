@@ -18,6 +18,7 @@ use storage::Store;
 use crate::catalogue::kind::Kind;
 use crate::catalogue::{COUNTERS, Counters, Directory, Record};
 use crate::error::ServiceError;
+use crate::identity::roles::Roles;
 use crate::pipeline::account;
 use crate::pipeline::limits::{Checked, check_limits};
 use crate::pipeline::meta::ResponseMeta;
@@ -41,9 +42,12 @@ pub struct Service {
     pub(crate) reindexing: tokio::sync::Notify,
     /// Something was dropped that leaves data.
     pub(crate) dropped: tokio::sync::Notify,
+    /// The clock was set ahead.
+    pub(crate) clock_moved: tokio::sync::Notify,
     /// The latest redistributions of throughput, and whose.
     pub(crate) redistributions: Mutex<Vec<(ContainerRid, Duration)>>,
     directory: RwLock<Directory>,
+    roles: RwLock<Roles>,
     /// Parsed scripts of all containers.
     pub(crate) scripts: Arc<ScriptCache>,
     pub(crate) script_totals: Arc<AllTotals>,
@@ -86,13 +90,17 @@ impl Service {
             scaling: tokio::sync::Notify::new(),
             reindexing: tokio::sync::Notify::new(),
             dropped: tokio::sync::Notify::new(),
+            clock_moved: tokio::sync::Notify::new(),
             redistributions: Mutex::default(),
             directory: RwLock::default(),
+            roles: RwLock::default(),
             scripts: Arc::default(),
             script_totals: Arc::default(),
             script_limits: Mutex::default(),
             changes: tokio::sync::Mutex::new(counters),
         };
+        service.continue_time()?;
+        service.load_roles()?;
         service.load_directory()?;
         Ok(service)
     }
@@ -176,6 +184,14 @@ impl Service {
 
     pub(crate) fn directory_mut(&self) -> RwLockWriteGuard<'_, Directory> {
         self.directory.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn roles(&self) -> RwLockReadGuard<'_, Roles> {
+        self.roles.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn roles_mut(&self) -> RwLockWriteGuard<'_, Roles> {
+        self.roles.write().unwrap_or_else(PoisonError::into_inner)
     }
 
     fn load_directory(&self) -> Result<(), ServiceError> {

@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use cluster::{Cluster, ClusterError, Upgrade};
 use model::limits::Limits;
-use partition::upgrade::UpgradeProgress;
+use partition::upgrade::{OldItems, UpgradeProgress};
 use runtime::Runtime;
 use storage::{ContentsVersion, Store};
 
@@ -18,10 +18,11 @@ use crate::service::Service;
 /// The version of the rows that this build reads and writes. To be raised with every change
 /// that an older build would misread or that misreads what older builds wrote
 /// (`docs/design/upgrades.md`).
-pub const CONTENTS: ContentsVersion = ContentsVersion(2);
+pub const CONTENTS: ContentsVersion = ContentsVersion(3);
 
-/// The version that [`fill`] carries over.
-pub const CONTENTS_BEFORE: ContentsVersion = ContentsVersion(1);
+/// The versions that [`fill`] carries over: the one before, and as that was never released,
+/// the one before it.
+pub const CONTENTS_BEFORE: [ContentsVersion; 2] = [ContentsVersion(1), ContentsVersion(2)];
 
 /// Why a store was not carried over. The old one is as it was.
 #[derive(Debug, thiserror::Error)]
@@ -42,18 +43,19 @@ pub struct Upgraded {
     pub bytes: u64,
 }
 
-/// Fills `new` with what `old`, a store of [`CONTENTS_BEFORE`], holds; goes on where an
+/// Fills `new` with what `old`, a store of one of [`CONTENTS_BEFORE`], holds; goes on where an
 /// earlier run with the same two stores has ended. `observe` is called after each batch.
 /// Blocks the calling thread until everything is durable.
 pub fn fill(
-    old: &dyn Store,
+    (old, version): (&dyn Store, ContentsVersion),
     new: &Arc<dyn Store>,
     runtime: &Runtime,
     mut observe: impl FnMut(Upgraded),
 ) -> Result<Upgraded, UpgradeError> {
     let view = old.view().map_err(ClusterError::from)?;
     let mut observe = |progress: &UpgradeProgress| observe(Upgraded::of(progress));
-    let mut work = Upgrade::begin(view.as_ref(), new.as_ref(), &mut observe)?;
+    let items = if version < ContentsVersion(2) { OldItems::Version1 } else { OldItems::AsNow };
+    let mut work = Upgrade::begin((view.as_ref(), items), new.as_ref(), &mut observe)?;
     let limits = Arc::new(Limits::default());
     let system = Cluster::open(Arc::clone(new), runtime.clone(), limits)?;
     system.upgrade_system(&mut work)?;

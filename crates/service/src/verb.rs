@@ -13,6 +13,7 @@ use model::partition_key::PartitionKey;
 
 use crate::catalogue::kind::{Kind, Link};
 use crate::error::ServiceError;
+use crate::identity::roles::{Actions, DataAction};
 use crate::pipeline::meta::ResponseMeta;
 use crate::pipeline::resolve::ResolvedContainer;
 use crate::request::InContainer;
@@ -99,6 +100,9 @@ pub struct ItemFacts<'a> {
     pub(crate) names_partitions: bool,
     /// The operations that it consists of, if there are several.
     pub(crate) operations: Option<Operations>,
+    /// What a role has to allow; `None` if no role allows it, as for what is not said to be
+    /// work on data.
+    pub(crate) actions: Option<Actions>,
 }
 
 /// How much of a container a verb can reach.
@@ -161,7 +165,13 @@ impl<'a> ItemFacts<'a> {
             procedure: None,
             names_partitions: false,
             operations: None,
+            actions: None,
         }
+    }
+
+    /// The same for one action of roles.
+    pub(crate) fn allowed_by(self, action: DataAction) -> ItemFacts<'a> {
+        ItemFacts { actions: Some(Actions::of(&[action])), ..self }
     }
 
     pub(crate) fn writing(reach: Reach<'a>) -> ItemFacts<'a> {
@@ -178,6 +188,18 @@ impl Facts<'_> {
             Subject::Inside(_, kind) => *kind == Kind::Permission,
             Subject::Items(..) => false,
         }
+    }
+
+    /// What a role has to allow, if one can: of the catalogue, that databases and containers
+    /// are read.
+    pub(crate) fn actions(&self) -> Option<Actions> {
+        let kind = match &self.subject {
+            Subject::Items(_, facts) => return facts.actions,
+            Subject::Resource(link) => link.kind()?,
+            Subject::Inside(_, kind) => *kind,
+        };
+        let is_metadata = !self.writes && matches!(kind, Kind::Database | Kind::Container);
+        is_metadata.then_some(Actions::of(&[DataAction::ReadMetadata]))
     }
 
     pub(crate) fn operations(&self) -> Option<Operations> {

@@ -6,7 +6,7 @@ use crate::gateway::Call;
 use crate::headers::CONSISTENCY;
 use crate::reply::Answer;
 use protocol::address::REPLICAS;
-use protocol::error::WireError;
+use protocol::error::{ACCOUNT, WireError};
 
 /// Limits that clients' query engines want to know, as a JSON text inside JSON.
 const QUERY_ENGINE: &str = concat!(
@@ -23,6 +23,7 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     if call.method != http::Method::GET {
         return Err(call.not_allowed());
     }
+    call.require_account()?;
     let host = call.headers.text("host").unwrap_or("localhost:8081");
     // Clients send all further requests to this address, so it must be the one they reached
     // us by: a name, a forwarded port, a container.
@@ -47,7 +48,7 @@ pub(crate) fn answer(call: &Call<'_>) -> Result<Answer, WireError> {
     };
     let mut account = Object::new();
     account.insert("_self", "");
-    account.insert("id", "orrery");
+    account.insert("id", ACCOUNT);
     account.insert("_rid", "orrery.documents");
     account.insert("media", "//media/");
     account.insert("addresses", "//addresses/");

@@ -101,7 +101,10 @@ pub(crate) async fn answer(
         return Err(call.not_allowed());
     }
     let (rows, meta) = match of {
-        AddressesOf::Master => (replicas(Addressed::Master, MASTER_RID).collect(), None),
+        AddressesOf::Master => {
+            call.require_account()?;
+            (replicas(Addressed::Master, MASTER_RID).collect(), None)
+        }
         AddressesOf::Container(container) => {
             let response = call.container(container, ReadRanges).await?;
             (of_container(&response.reply, &filter), Some(response.meta))

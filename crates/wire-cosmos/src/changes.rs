@@ -4,8 +4,10 @@
 //! `If-None-Match`. They poll; only 304 tells them that they have seen everything, so an
 //! answer that is empty because the page ended early is a 200.
 
+mod versions;
+
 use bytes::Bytes;
-use model::position::Timestamp;
+use model::position::{Lsn, Timestamp};
 use service::{Change, ChangeFeed, ChangeList, ChangeStart, Link};
 
 use crate::gateway::Call;
@@ -14,9 +16,9 @@ use crate::items::scope;
 use crate::page;
 use crate::reply::Answer;
 use crate::system_properties;
-use protocol::changes;
+use protocol::changes::{self, FeedMode};
 use protocol::error::WireError;
-use protocol::page::Envelope;
+use protocol::page::{Envelope, EnvelopeRow};
 
 /// The header that makes a list a list of changes.
 pub(crate) const KIND: &str = "a-im";
@@ -25,7 +27,13 @@ const SINCE: &str = "if-modified-since";
 const FORM: &str = "x-ms-cosmos-changefeed-wire-format-version";
 
 pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
-    check_kind(call)?;
+    match mode(call)? {
+        FeedMode::LatestVersions => list_latest(call, container).await,
+        FeedMode::AllVersions => versions::list(call, container).await,
+    }
+}
+
+async fn list_latest(call: &Call<'_>, container: Link) -> Result<Answer, WireError> {
     let list = ChangeList {
         scope: scope(call)?,
         session: call.headers.session()?,
@@ -36,20 +44,31 @@ pub(crate) async fn list(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     let form = form(call)?;
     let response = call.container(container, list).await?;
     let ChangeFeed { owner_rid, changes: rows, through, complete } = response.reply;
-    let mut answer = if rows.is_empty() && complete {
-        Answer::unchanged()
-    } else {
-        let view = system_properties::view(call);
-        let page = Envelope { owner_rid, name: "Documents", rows };
-        page::answer(page, call, move |change| view(form(&change))).await?
-    };
-    answer.set("etag", &format!("\"{through}\""));
+    let view = system_properties::view(call);
+    let page = Envelope { owner_rid, name: "Documents", rows };
+    let answer = feed(call, (page, complete), through, move |change| view(form(&change))).await?;
     Ok(answer.with_meta(&response.meta))
 }
 
-fn check_kind(call: &Call<'_>) -> Result<(), WireError> {
+/// A page of either mode.
+async fn feed<R: EnvelopeRow>(
+    call: &Call<'_>,
+    (page, complete): (Envelope<R>, bool),
+    through: Lsn,
+    show: impl Fn(R) -> Bytes + Send + 'static,
+) -> Result<Answer, WireError> {
+    let mut answer = if page.rows.is_empty() && complete {
+        Answer::unchanged()
+    } else {
+        page::answer(page, call, show).await?
+    };
+    answer.set("etag", &format!("\"{through}\""));
+    Ok(answer)
+}
+
+fn mode(call: &Call<'_>) -> Result<FeedMode, WireError> {
     let kind = call.headers.text(KIND).unwrap_or_default();
-    changes::check_kind(kind).unwrap_or_else(|| Err(call.headers.invalid(KIND)))
+    changes::mode(kind).ok_or_else(|| call.headers.invalid(KIND))
 }
 
 /// The format of a change.

@@ -17,6 +17,7 @@ pub(crate) async fn feed(call: &Call<'_>, container: Link) -> Result<Answer, Wir
     if *call.method != Method::GET && !(*call.method == Method::POST && is_query(call.headers)) {
         return Err(call.not_allowed());
     }
+    call.require_conflicts(&container)?;
     let response = call.container(container, ReadRanges).await?;
     let owner = response.meta.owner.as_ref().map(|owner| owner.rid.to_string());
     let page =
@@ -29,6 +30,7 @@ pub(crate) async fn conflict(call: &Call<'_>, container: Link) -> Result<Answer,
     if ![Method::GET, Method::DELETE].contains(call.method) {
         return Err(call.not_allowed());
     }
+    call.require_conflicts(&container)?;
     // The container must exist, and the client must be allowed to read it.
     call.container(container, ReadRanges).await?;
     Err(WireError::not_found())

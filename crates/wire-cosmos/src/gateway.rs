@@ -9,9 +9,10 @@ use model::json::{self, Value};
 use model::limits::Limits;
 use model::position::Timestamp;
 use runtime::{LogContext, Runtime, in_log_context, on_async_worker, with_log_context};
+use service::identity::{AccountKeys, Issuer, Mode, PermissionGrant};
 use service::{
-    Caller, ContainerVerb, Failure, InContainer, Link, PermissionGrant, Principal, Ranges,
-    ReadRanges, Request, Response, Service, ServiceError, Verb,
+    Caller, ContainerVerb, Failure, InContainer, Link, Principal, Ranges, ReadRanges, Request,
+    Response, Service, ServiceError, Verb,
 };
 
 use crate::headers::{ACTIVITY_ID, Headers, IS_BATCH};
@@ -19,7 +20,7 @@ use crate::observe::{self, Observer, RequestContext, Unobserved, VerbLabel};
 use crate::reply::Answer;
 use crate::route::{Path, PathError, Route};
 use crate::{account, addresses, conflicts, items, query, ranges, resources};
-use protocol::auth::{self, AccountKeys, Claim};
+use protocol::auth::{self, Claim, Times, Trusted};
 use protocol::binary_json;
 use protocol::error::WireError;
 
@@ -39,7 +40,13 @@ const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 /// How the gateway behaves. Plain data.
 #[derive(Clone, Debug)]
 pub struct GatewayConfig {
-    pub keys: AccountKeys,
+    /// Shared with the server, which replaces them.
+    pub keys: Arc<AccountKeys>,
+    /// Identity providers whose tokens are accepted.
+    pub issuers: Arc<[Issuer]>,
+    /// Whether the unsigned tokens of the official SDKs' tests are, which have a key of the account in
+    /// them: for servers that only their own machine reaches.
+    pub tokens_with_keys: bool,
     /// The one region of the account, by a name that SDKs know.
     pub region: String,
     /// Whether clients in direct mode are given addresses.
@@ -193,6 +200,8 @@ impl Gateway {
         // become.
         let answering = Box::pin(on_async_worker(call.answer(route)));
         let answer = in_log_context(Arc::clone(&context) as LogContext, answering).await;
+        let answer = answer
+            .map_err(|error| error.of_request(context.head.method.as_str(), &context.head.path));
         let answer = answer.unwrap_or_else(|error| Answer::error(&error, &context.activity_id));
         self.finish(answer, &context, started)
     }
@@ -225,8 +234,7 @@ impl Gateway {
             ms_date: headers.text("x-ms-date"),
             date: headers.text("date"),
         };
-        let principal =
-            auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
+        let principal = auth::authenticate(claim, self.trusted(), self.times())?;
         headers.check_readable()?;
         headers.check_dialect()?;
         headers.check_consistency()?;
@@ -239,6 +247,17 @@ impl Gateway {
 
     fn now(&self) -> Timestamp {
         Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
+    }
+
+    fn trusted(&self) -> Trusted<'_> {
+        let GatewayConfig { keys, issuers, tokens_with_keys, skew_secs_max, .. } = &self.config;
+        let (tokens_with_keys, skew_secs_max) = (*tokens_with_keys, *skew_secs_max);
+        Trusted { keys, issuers, tokens_with_keys, skew_secs_max }
+    }
+
+    fn times(&self) -> Times {
+        let clients = self.runtime.clock.machine_now().as_unix_ms();
+        Times { server: self.now(), clients: Timestamp::from_millis(clients) }
     }
 
     /// The client's id for this exchange, or a new one.
@@ -318,7 +337,7 @@ impl Call<'_> {
         &self.gateway.config.region
     }
 
-    pub(crate) fn signing_key(&self) -> &[u8] {
+    pub(crate) fn signing_key(&self) -> Vec<u8> {
         self.gateway.config.keys.signing()
     }
 
@@ -326,7 +345,38 @@ impl Call<'_> {
     fn require_key(&self) -> Result<(), WireError> {
         match self.principal {
             Principal::Account | Principal::Reader => Ok(()),
+            Principal::Bearer(_) => Err(ServiceError::ControlPlane.into()),
             Principal::Anonymous | Principal::Holder(_) => Err(ServiceError::NotPermitted.into()),
+        }
+    }
+
+    /// What clients ask first. Any credential will do, but of roles one that reads metadata.
+    pub(crate) fn require_account(&self) -> Result<(), WireError> {
+        match &self.principal {
+            Principal::Bearer(bearer) => Ok(self.service().check_account_role(bearer)?),
+            Principal::Anonymous
+            | Principal::Holder(_)
+            | Principal::Reader
+            | Principal::Account => Ok(()),
+        }
+    }
+
+    /// For conflicts, which are no verb of the service, as there are none: a role has to allow
+    /// them, and a credential that only reads deletes none.
+    pub(crate) fn require_conflicts(&self, container: &Link) -> Result<(), WireError> {
+        let reads = *self.method != Method::DELETE;
+        match &self.principal {
+            Principal::Bearer(bearer) => {
+                Ok(self.service().check_conflict_role(bearer, container)?)
+            }
+            Principal::Reader if !reads => Err(ServiceError::Forbidden.into()),
+            Principal::Holder(grant) if !reads && grant.mode == Mode::Read => {
+                Err(ServiceError::NotPermitted.into())
+            }
+            Principal::Anonymous
+            | Principal::Holder(_)
+            | Principal::Reader
+            | Principal::Account => Ok(()),
         }
     }
 

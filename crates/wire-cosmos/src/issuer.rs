@@ -36,7 +36,7 @@ impl Issuer {
         let Ok(permission) = json::parse(&body) else { return body };
         let Some(grant) = call.grant(&permission).await else { return body };
         let Value::Object(mut permission) = permission else { return body };
-        permission.insert("_token", issue(call.signing_key(), &grant, self.until));
+        permission.insert("_token", issue(&call.signing_key(), &grant, self.until));
         Value::Object(permission).to_string().into()
     }
 }

@@ -32,4 +32,4 @@ pub use gateway::{
     ANSWER_BYTES_MAX, BODY_BYTES_MAX, Gateway, GatewayConfig, HttpHead, HttpResponse, LetIn,
 };
 pub use observe::{Observer, VerbLabel};
-pub use protocol::auth::{AccountKeys, EMULATOR_KEY, InvalidKey};
+pub use protocol::auth::EMULATOR_KEY;

@@ -4,6 +4,7 @@ use bytes::Bytes;
 use http::StatusCode;
 use model::json;
 use model::json::{Object, Value};
+use protocol::changes::FeedMode;
 use protocol::error::WireError;
 use protocol::page::Envelope;
 use protocol::statement::Statement;
@@ -42,7 +43,13 @@ pub(crate) async fn list(call: &Call<'_>) -> Result<Reply, WireError> {
 async fn changes(call: &Call<'_>, kind: &str) -> Result<Reply, WireError> {
     let parameters = call.parameters;
     let invalid = |name| WireError::bad_request(format!("The value of {name} is invalid."));
-    changes::check_kind(kind).unwrap_or_else(|| Err(invalid("A_IM")))?;
+    match changes::mode(kind).ok_or_else(|| invalid("A_IM"))? {
+        FeedMode::LatestVersions => {}
+        FeedMode::AllVersions => {
+            let what = "The change feed of all versions and deletes in direct mode";
+            return Err(WireError::later(what));
+        }
+    }
     let start = changes::start(parameters.text(request::MATCH).unwrap_or_default());
     let since = parameters.text(request::IF_MODIFIED_SINCE).filter(|text| !text.is_empty());
     let since = since.map(|text| changes::since(text).ok_or_else(|| invalid("IfModifiedSince")));

@@ -7,10 +7,11 @@ use bytes::Bytes;
 use http::StatusCode;
 use model::position::Timestamp;
 use protocol::address::{Addressed, ReplicaPath};
-use protocol::auth::{self, AccountKeys, Claim};
+use protocol::auth::{self, Claim, Times, Trusted};
 use protocol::binary_json;
 use protocol::error::WireError;
 use runtime::{Runtime, on_async_worker};
+use service::identity::{AccountKeys, Issuer};
 use service::{
     Caller, ContainerVerb, Failure, InContainer, Link, PartitionId, Principal, Request, Response,
     Service, ServiceError, Verb,
@@ -46,7 +47,12 @@ const ANSWER_EXTRA_BYTES: usize = 4 << 10;
 /// How the gateway behaves. Plain data.
 #[derive(Clone, Debug)]
 pub struct DirectConfig {
-    pub keys: AccountKeys,
+    /// Shared with the server, which replaces them.
+    pub keys: Arc<AccountKeys>,
+    /// Identity providers whose tokens are accepted.
+    pub issuers: Arc<[Issuer]>,
+    /// Whether tokens are accepted that have a key of the account in them.
+    pub tokens_with_keys: bool,
     /// How far the clock of a signed request may be off.
     pub skew_secs_max: u64,
 }
@@ -233,8 +239,7 @@ impl DirectGateway {
             ms_date: tokens.get(request::DATE),
             date: None,
         };
-        let principal =
-            auth::authenticate(claim, &self.config.keys, self.now(), self.config.skew_secs_max)?;
+        let principal = auth::authenticate(claim, self.trusted(), self.times())?;
         let parameters = Parameters::new(tokens);
         let addressed =
             echo.addressed.ok_or_else(|| stale("The replica path is not known here."))?;
@@ -255,7 +260,11 @@ impl DirectGateway {
         let tokens = read.tokens.check(&request::TABLE).expect("they were checked then");
         let call = self.call(&asked, principal, tokens, payload.as_ref());
         let answering = Box::pin(on_async_worker(call.answer()));
-        let reply = answering.await.unwrap_or_else(|error| Reply::error(&of_direct_mode(error)));
+        let answered = answering.await.map_err(|error| {
+            let link = asked.subject.segments().join("/");
+            of_direct_mode(error.of_request(subject::verb(asked.operation), &link))
+        });
+        let reply = answered.unwrap_or_else(|error| Reply::error(&error));
         let elapsed = self.runtime.clock.monotonic().saturating_sub(started);
         reply.finish(asked.echo, elapsed)
     }
@@ -280,8 +289,18 @@ impl DirectGateway {
         }
     }
 
-    fn now(&self) -> Timestamp {
-        Timestamp::from_millis(self.runtime.clock.now().as_unix_ms())
+    fn trusted(&self) -> Trusted<'_> {
+        let DirectConfig { keys, issuers, tokens_with_keys, skew_secs_max } = &self.config;
+        let (tokens_with_keys, skew_secs_max) = (*tokens_with_keys, *skew_secs_max);
+        Trusted { keys, issuers, tokens_with_keys, skew_secs_max }
+    }
+
+    fn times(&self) -> Times {
+        let clock = &self.runtime.clock;
+        Times {
+            server: Timestamp::from_millis(clock.now().as_unix_ms()),
+            clients: Timestamp::from_millis(clock.machine_now().as_unix_ms()),
+        }
     }
 }
 

@@ -15,7 +15,7 @@ using var world = new World(args[0], args[1], int.Parse(args[2]));
 Case[] writing =
 [
     .. Resources.First, .. Connections.Cases, .. Items.Cases, .. Patches.Cases, .. Queries.Cases, .. Order.Cases, .. Resuming.Cases,
-    .. Linq.Cases, .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Resources.Cases, .. Scripts.Cases, .. Throttling.Cases,
+    .. Linq.Cases, .. Batches.Cases, .. Bulk.Cases, .. Saving.Cases, .. Changes.Cases, .. Versions.Cases, .. Resources.Cases, .. Scripts.Cases, .. Throttling.Cases,
     .. Articles.Cases, .. world.IsTls ? Tables.Cases : [], .. Kept.Cases,
 ];
 var cases = args.Length > 3 && args[3] == "verify" ? [.. Kept.Verifying, .. Order.Verifying] : writing;

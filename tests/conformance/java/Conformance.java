@@ -73,6 +73,7 @@ public final class Conformance {
     private final CosmosDatabase database;
     private final CosmosContainer container;
     private final Changes changes;
+    private final Versions versions;
     private final Parity parity;
     private final Order order;
 
@@ -88,6 +89,7 @@ public final class Conformance {
         container = database.getContainer("coll");
         CosmosAsyncDatabase asynchronous = builder(endpoint, key).buildAsyncClient().getDatabase(database.getId());
         changes = new Changes(database, asynchronous, partitions, throughput);
+        versions = new Versions(database, asynchronous, partitions, throughput);
         parity = new Parity(() -> builder(endpoint, key), database, throughput);
         order = new Order(endpoint, key, database);
     }
@@ -676,9 +678,11 @@ public final class Conformance {
         List<Case> verifying = List.of(
                 new Case("verifyAfterRestart", world::verifyAfterRestart),
                 new Case("verifyChangeFeedAfterRestart", world.changes::verifyAfterRestart),
+                new Case("verifyAllVersionsAfterRestart", world.versions::verifyAfterRestart),
                 new Case("verifyOrderAfterRestart", world.order::verifyAfterRestart));
         List<Case> writing = new ArrayList<>(world.cases());
         writing.addAll(world.changes.cases());
+        writing.addAll(world.versions.cases());
         writing.addAll(world.parity.cases());
         writing.addAll(world.order.cases());
         int failures = world.run(verify ? verifying : writing);

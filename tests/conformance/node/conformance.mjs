@@ -12,10 +12,12 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { CosmosClient } from "@azure/cosmos";
+import { bearerCases } from "./bearer.mjs";
 import { changeFeedCases } from "./changes.mjs";
 import { Gauge } from "./gauge.mjs";
 import { orderCases } from "./order.mjs";
 import { parityCases } from "./parity.mjs";
+import { versionCases } from "./versions.mjs";
 
 const [endpoint, key, count, mode = "write"] = process.argv.slice(2);
 const partitions = Number(count);
@@ -323,8 +325,11 @@ cases.usersPermissionsAndScripts = async () => {
 };
 
 const changeFeed = changeFeedCases({ database, container, partitions, throughput });
+const versions = versionCases({ database, container, partitions, throughput });
 const order = orderCases({ connect, endpoint, key, database, container });
-Object.assign(cases, changeFeed.cases, parityCases({ database, container, throughput }), order.cases);
+if (endpoint.startsWith("https")) Object.assign(cases, bearerCases({ endpoint, key, database }));
+const parity = parityCases({ database, container, throughput });
+Object.assign(cases, changeFeed.cases, versions.cases, parity, order.cases);
 
 cases.whatWasWrittenStays = async () => {
   const { container: kept } = await database.containers.create({ id: "kept", partitionKey: { paths: ["/pk"] }, throughput });
@@ -337,8 +342,14 @@ async function verifyAfterRestart() {
 }
 
 const { verifyChangeFeedAfterRestart } = changeFeed;
+const { verifyAllVersionsAfterRestart } = versions;
 const { verifyOrderAfterRestart } = order;
-const verifying = { verifyAfterRestart, verifyChangeFeedAfterRestart, verifyOrderAfterRestart };
+const verifying = {
+  verifyAfterRestart,
+  verifyChangeFeedAfterRestart,
+  verifyAllVersionsAfterRestart,
+  verifyOrderAfterRestart,
+};
 const chosen = mode === "verify" ? verifying : cases;
 let failures = 0;
 for (const [title, run] of Object.entries(chosen)) {

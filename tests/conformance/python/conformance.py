@@ -18,9 +18,11 @@ import uuid
 import warnings
 from urllib.parse import urlsplit
 
+import bearer
 import changes
 import order
 import parity
+import versions
 from azure.cosmos import CosmosClient, PartitionKey, ThroughputProperties, exceptions
 from azure.cosmos.aio import CosmosClient as AsyncClient
 from azure.cosmos.http_constants import HttpHeaders
@@ -499,9 +501,11 @@ def the_certificate_can_be_trusted(_world):
 
 if ENDPOINT.startswith("https"):
     case(the_certificate_can_be_trusted)
+    CASES.extend(bearer.CASES)
 
 
 CASES.extend(changes.CASES)
+CASES.extend(versions.CASES)
 CASES.extend(parity.CASES)
 CASES.extend(order.CASES)
 
@@ -527,7 +531,12 @@ def main():
     warnings.filterwarnings("ignore", message="Unverified HTTPS request")
     world = World()
     failures = 0
-    verifying = [verify_after_restart, changes.verify_change_feed_after_restart, order.verify_order_after_restart]
+    verifying = [
+        verify_after_restart,
+        changes.verify_change_feed_after_restart,
+        versions.verify_all_versions_after_restart,
+        order.verify_order_after_restart,
+    ]
     cases = verifying if MODE == "verify" else CASES
     for each in cases:
         try:

@@ -142,8 +142,9 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    let program = ["conformance.mjs", "changes.mjs", "gauge.mjs", "order.mjs", "parity.mjs"];
-    for name in ["package.json", "package-lock.json"].iter().chain(&program) {
+    let cases = ["changes.mjs", "gauge.mjs", "order.mjs", "parity.mjs", "versions.mjs"];
+    let program = ["conformance.mjs"].into_iter().chain(cases);
+    for name in ["package.json", "package-lock.json"].into_iter().chain(program) {
         std::fs::copy(source.join(name), folder.join(name))
             .with_context(|| format!("cannot copy {name}"))?;
     }
@@ -183,8 +184,9 @@ fn prepare_java(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("javac")?;
     tool_version("mvn")?;
     let pom = source.join("pom.xml");
-    let files = ["Conformance.java", "Changes.java", "Gauge.java", "Order.java", "Parity.java"];
-    let files = files.map(|name| source.join(name));
+    let cases = ["Changes", "Gauge", "Order", "Parity", "Versions"];
+    let files = ["Conformance"].into_iter().chain(cases);
+    let files: Vec<_> = files.map(|name| source.join(format!("{name}.java"))).collect();
     let texts = files.iter().map(std::fs::read_to_string).collect::<std::io::Result<String>>()?;
     let manifest = std::fs::read_to_string(&pom)?;
     let (libraries, classes) = (folder.join("lib"), folder.join("classes"));

@@ -10,6 +10,7 @@ use std::time::Duration;
 use anyhow::{Context, Result, bail, ensure};
 use serde::{Deserialize, Serialize};
 
+use crate::repo;
 use crate::run::{self, Cargo};
 
 /// Opening an empty folder takes milliseconds; a journal to replay, seconds.
@@ -66,6 +67,12 @@ impl Drop for Process {
     }
 }
 
+/// The identity provider whose tokens the programs bear.
+fn provider(root: &Path) -> String {
+    let keys = root.join("tests/conformance/provider/keys.json");
+    format!("iss=https://provider.test/,audience=https://orrery.test,keys={}", keys.display())
+}
+
 /// Builds the server as tests do, without optimisation, and returns its path.
 ///
 /// Cargo puts it beside this program, whatever the target folder is called.
@@ -81,7 +88,7 @@ impl Server {
     pub fn start(binary: &Path, folder: &Path) -> Result<Server> {
         let mut command = Command::new(binary);
         command.args(["serve", "--listen", "127.0.0.1:0", "--json", "--data"]);
-        command.arg(folder.join("data"));
+        command.arg(folder.join("data")).arg("--issuer").arg(provider(&repo::root()));
         // Settings of the person who runs the tests are not part of them.
         let variables = std::env::vars().map(|(name, _)| name);
         for name in variables.filter(|name| name.starts_with("ORRERY_")) {

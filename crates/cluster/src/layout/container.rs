@@ -90,7 +90,7 @@ impl Container {
             transitions: tokio::sync::Mutex::default(),
             reindexed: Reindexed::default(),
             searched: Searched::default(),
-            changed_at: Mutex::new(clock.monotonic()),
+            changed_at: Mutex::new(clock.steady()),
             clock,
             #[cfg(test)]
             taken: std::sync::atomic::AtomicUsize::new(0),
@@ -170,8 +170,7 @@ impl Container {
         };
         let replaced: Vec<_> = before.partitions.iter().filter(|old| !is_kept(old)).collect();
         if !replaced.is_empty() {
-            *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) =
-                self.clock.monotonic();
+            *self.changed_at.lock().unwrap_or_else(PoisonError::into_inner) = self.clock.steady();
         }
         for partition in replaced {
             // It was drained before: there is nothing to wait for.

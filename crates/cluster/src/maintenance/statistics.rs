@@ -100,7 +100,7 @@ impl Cluster {
         keys_max: usize,
     ) -> Result<Vec<KeyCharge>, ClusterError> {
         let Ok(handle) = container.partition(range) else { return Ok(Vec::new()) };
-        let heavy = handle.throttle().meter().heaviest(self.monotonic(), keys_max);
+        let heavy = handle.throttle().meter().heaviest(self.steady(), keys_max);
         if heavy.is_empty() {
             return Ok(Vec::new());
         }

@@ -1,4 +1,4 @@
-//! Filling a new store from one of the version before: all buckets of all containers, in the
+//! Filling a new store from one of an older version: all buckets of all containers, in the
 //! order of their numbers.
 //!
 //! The system container comes first, as it says which other containers and buckets there
@@ -8,7 +8,7 @@
 use std::fmt;
 use std::sync::Arc;
 
-use partition::upgrade::{BucketUpgrade, CarriedChunk, UpgradeProgress};
+use partition::upgrade::{BucketUpgrade, CarriedChunk, OldItems, UpgradeProgress};
 use partition::{Bucket, PartitionConfig};
 use storage::{
     CommitStatus, Direction, KeyRange, ScanLimit, Store, View, WriteBatch, WriteSession,
@@ -21,6 +21,7 @@ use crate::layout::container::Container;
 /// An upgrade from a view of the old store to a new store.
 pub struct Upgrade<'a> {
     old: &'a dyn View,
+    items: OldItems,
     new: &'a dyn Store,
     session: Box<dyn WriteSession>,
     progress: UpgradeProgress,
@@ -38,7 +39,7 @@ impl<'a> Upgrade<'a> {
     /// Begins, or goes on with what the new store holds already. `observe` is called after
     /// each batch, when it is durable.
     pub fn begin(
-        old: &'a dyn View,
+        (old, items): (&'a dyn View, OldItems),
         new: &'a dyn Store,
         observe: &'a mut dyn FnMut(&UpgradeProgress),
     ) -> Result<Upgrade<'a>, ClusterError> {
@@ -47,7 +48,7 @@ impl<'a> Upgrade<'a> {
         let first = view.scan(&KeyRange::all(), Direction::Forward, ScanLimit::rows(1))?;
         let is_complete = stored.is_none() && !first.rows.is_empty();
         let (session, progress) = (new.write_session(), stored.unwrap_or_default());
-        Ok(Upgrade { old, new, session, progress, is_complete, observe })
+        Ok(Upgrade { old, items, new, session, progress, is_complete, observe })
     }
 
     /// Ends it: the new store has everything. Returns what this run and those before it
@@ -65,7 +66,7 @@ impl<'a> Upgrade<'a> {
         if self.is_complete || (config.container, bucket.number) < at {
             return Ok(());
         }
-        let work = BucketUpgrade::new(config, bucket, self.old);
+        let work = BucketUpgrade::new(config, bucket, (self.old, self.items));
         loop {
             let CarriedChunk { batch, progress, is_last } =
                 work.next(self.new.view()?, &self.progress)?;

@@ -38,7 +38,7 @@ impl Cluster {
         container: &Container,
         rule: &MergeRule,
     ) -> Result<Option<Transition>, ClusterError> {
-        let quiet = self.monotonic().saturating_sub(container.changed_at());
+        let quiet = self.steady().saturating_sub(container.changed_at());
         let needed = usize::try_from(rule.ranges_min).unwrap_or(usize::MAX).max(1);
         let layout = container.layout();
         if quiet < rule.quiet || layout.map().ranges().len() <= needed {
@@ -70,7 +70,7 @@ impl Cluster {
     fn is_cold(&self, pair: [&Arc<PartitionHandle>; 2]) -> bool {
         let limits = self.limits();
         let busiest = pair.map(|partition| {
-            partition.throttle().meter().busiest_second(self.monotonic()).request_units()
+            partition.throttle().meter().busiest_second(self.steady()).request_units()
         });
         let rate = f64::from(limits.merge_throughput_below) / f64::from(limits.scale.max(1));
         busiest.iter().sum::<f64>() < COLD_PART * rate

@@ -9,7 +9,9 @@
 use std::sync::Arc;
 
 use model::epk::Epk;
-use partition::{BucketNumber, Partition, PartitionError, Position, Purpose, RecordError};
+use partition::{
+    BucketNumber, HistoryRow, Partition, PartitionError, Position, Purpose, RecordError,
+};
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
@@ -23,6 +25,9 @@ use crate::transition::switch::{Part, TransitionStep};
 /// Items that are copied at once. The sequencer takes no command meanwhile, so this bounds
 /// the additional latency of a command.
 const COPY_ITEMS: usize = 32;
+
+/// Records of the history that are copied at once; they are not looked at.
+const COPY_RECORDS: usize = 256;
 
 /// Passes over a bucket. One is enough, as commands write to the move targets as well;
 /// another one follows where the disk refused something.
@@ -85,6 +90,7 @@ impl Cluster {
             rounds += 1;
             self.copy_bucket(container, bucket).await?;
         }
+        self.copy_history(container, bucket).await?;
         self.observe(TransitionStep::Verified);
         self.finish_move(container, bucket).await
     }
@@ -108,6 +114,34 @@ impl Cluster {
             let copied =
                 self.with_owner(container, bucket, move |partition| partition.copy(&names));
             if copied.await?.ticket.await != CommitStatus::Durable {
+                return Err(ClusterError::Busy);
+            }
+            self.observe(TransitionStep::Copying);
+        }
+    }
+
+    /// Copies the history from before dual writes began. Nothing counts its records, so all
+    /// of it is copied whatever was copied before a restart.
+    async fn copy_history(
+        &self,
+        container: &Container,
+        bucket: BucketNumber,
+    ) -> Result<(), ClusterError> {
+        let mut after: Option<HistoryRow> = None;
+        loop {
+            let handle = owner(container, bucket)?;
+            let (reader, view) = (handle.reader(), handle.view()?);
+            let start = after.take();
+            let rows = self
+                .aside(move || {
+                    reader.history_rows(view.as_ref(), bucket, start.as_ref(), COPY_RECORDS)
+                })
+                .await??;
+            let Some(last) = rows.last() else { return Ok(()) };
+            after = Some(last.clone());
+            let copied =
+                self.with_owner(container, bucket, move |partition| partition.copy_history(&rows));
+            if copied.await?.await != CommitStatus::Durable {
                 return Err(ClusterError::Busy);
             }
             self.observe(TransitionStep::Copying);

@@ -131,8 +131,15 @@ pub(crate) fn number(number: u32) -> ContainerNumber {
     ContainerNumber(number)
 }
 
+/// The number of the container that keeps all versions and deletes.
+pub(crate) const WITH_HISTORY: u32 = 77;
+
 pub(crate) fn spec(number: u32) -> ContainerSpec {
-    let body = format!(r#"{{"id":"c{number}","partitionKey":{{"paths":["/pk"],"version":2}}}}"#);
+    let retention = if number == WITH_HISTORY { 10 } else { 0 };
+    let body = format!(
+        r#"{{"id":"c{number}","partitionKey":{{"paths":["/pk"],"version":2}},
+            "changeFeedPolicy":{{"retentionDuration":{retention}}}}}"#
+    );
     let definition = ContainerDefinition::parse(&json::parse(body.as_bytes()).unwrap()).unwrap();
     let database = DatabaseRid::new(1).unwrap();
     ContainerSpec {

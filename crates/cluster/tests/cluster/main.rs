@@ -8,6 +8,7 @@ mod common;
 mod expire;
 #[allow(dead_code, reason = "shared with the scripts, each uses a part")]
 mod gate;
+mod history;
 mod layout;
 mod life;
 mod transitions;

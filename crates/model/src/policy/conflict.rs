@@ -47,18 +47,29 @@ impl ConflictResolutionPolicy {
         };
         let unused = |mode, field| Err(PolicyError::ConflictField { mode, field });
         match (mode, path, procedure) {
-            (Mode::LastWriterWins, _, Some(_)) => {
-                unused("LastWriterWins", "conflictResolutionProcedure")
-            }
-            (Mode::Custom, Some(_), _) => unused("Custom", "conflictResolutionPath"),
+            (Mode::LastWriterWins, _, Some(_)) => unused("LastWriterWins", "procedure"),
+            (Mode::Custom, Some(_), _) => unused("Custom", "path"),
             (Mode::LastWriterWins, path, None) => {
-                let field = fields.name_of("conflictResolutionPath");
-                let path = PropertyPath::parse(&field, path.unwrap_or(TIMESTAMP))?;
+                let text = path.unwrap_or(TIMESTAMP);
+                let invalid = || PolicyError::ConflictPath { path: text.to_owned() };
+                let path = PropertyPath::read(text).ok_or_else(invalid)?;
                 Ok(ConflictResolutionPolicy::LastWriterWins { path })
             }
             (Mode::Custom, None, procedure) => {
                 Ok(ConflictResolutionPolicy::Custom { procedure: procedure.map(str::to_owned) })
             }
+        }
+    }
+
+    /// What is required of a new policy besides: that the path is one property at the top of
+    /// the item. Containers from before that rule keep what they have.
+    pub fn check_new(&self) -> Result<(), PolicyError> {
+        match self {
+            ConflictResolutionPolicy::LastWriterWins { path } if path.names().len() != 1 => {
+                Err(PolicyError::ConflictPath { path: path.as_str().to_owned() })
+            }
+            ConflictResolutionPolicy::LastWriterWins { .. }
+            | ConflictResolutionPolicy::Custom { .. } => Ok(()),
         }
     }
 

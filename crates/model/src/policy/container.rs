@@ -204,7 +204,16 @@ impl ContainerDefinition {
         if self.client_encryption != new.client_encryption {
             return Err(ReplaceError::ClientEncryption);
         }
+        if self.conflict_resolution != new.conflict_resolution {
+            return Err(ReplaceError::ConflictResolution);
+        }
         Ok(())
+    }
+
+    /// The same with the conflict resolution of another one.
+    #[must_use]
+    pub fn resolving_conflicts_as(self, other: &ContainerDefinition) -> ContainerDefinition {
+        ContainerDefinition { conflict_resolution: other.conflict_resolution.clone(), ..self }
     }
 
     #[must_use]

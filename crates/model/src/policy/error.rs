@@ -168,8 +168,11 @@ pub enum PolicyError {
     )]
     FullTextIndexWithoutPolicy { path: String },
 
-    #[error("A conflict resolution policy of mode {mode} cannot have a {field}.")]
+    #[error("{mode} conflict resolution mode should not have conflict resolution {field} set.")]
     ConflictField { mode: &'static str, field: &'static str },
+
+    #[error("Invalid path '{path}' for last writer wins conflict resolution")]
+    ConflictPath { path: String },
 
     #[error("The system property name '{name}' cannot be used as a computed property name.")]
     ComputedName { name: String },
@@ -225,4 +228,7 @@ pub enum ReplaceError {
 
     #[error("'clientEncryptionPolicy' cannot be changed as part of collection replace operation.")]
     ClientEncryption,
+
+    #[error("Updating conflict resolution policy is currently not supported")]
+    ConflictResolution,
 }

@@ -398,9 +398,9 @@ fn conflict_resolution() {
             {"mode":"LastWriterWins","conflictResolutionPath":"/region/id","conflictResolutionProcedure":""}
             {"mode":"Custom","conflictResolutionPath":"","conflictResolutionProcedure":"dbs/d/colls/c/sprocs/s"}
             {"mode":"Custom","conflictResolutionPath":"","conflictResolutionProcedure":""}
-            A conflict resolution policy of mode Custom cannot have a conflictResolutionPath.
-            A conflict resolution policy of mode LastWriterWins cannot have a conflictResolutionProcedure.
-            'a' in 'conflictResolutionPolicy.conflictResolutionPath' is not a path to a property, such as /address/city.
+            Custom conflict resolution mode should not have conflict resolution path set.
+            LastWriterWins conflict resolution mode should not have conflict resolution procedure set.
+            Invalid path 'a' for last writer wins conflict resolution
             One of the specified inputs is invalid: 'First' is not a value of 'conflictResolutionPolicy.mode'; the values are LastWriterWins, Custom.
             One of the specified inputs is invalid: 'conflictResolutionPolicy.mode' must be a string, but is a number.
         "#]],
@@ -781,7 +781,7 @@ fn replacing_a_container() {
         accepted
         accepted
         accepted
-        accepted
+        Updating conflict resolution policy is currently not supported
         accepted
         accepted
         The unique index cannot be modified. To change the unique index, remove the collection and re-create a new one.

@@ -88,11 +88,18 @@ fn old_store(config: &PartitionConfig, items_in_head: u64) -> Arc<dyn Store> {
     store
 }
 
-/// Carries everything over in chunks of `chunk` items, each with a new look at the progress.
 fn carried(old: &dyn Store, chunk: usize) -> Result<Arc<dyn Store>, PartitionError> {
+    carried_from((old, OldItems::Version1), chunk)
+}
+
+/// Carries everything over in chunks of `chunk` items, each with a new look at the progress.
+fn carried_from(
+    (old, items): (&dyn Store, OldItems),
+    chunk: usize,
+) -> Result<Arc<dyn Store>, PartitionError> {
     let (config, new, old) = (config(), memory::create(), old.view().unwrap());
     let bucket = &config.buckets[0];
-    let mut work = BucketUpgrade::new(&config, bucket, old.as_ref());
+    let mut work = BucketUpgrade::new(&config, bucket, (old.as_ref(), items));
     work.chunk = ScanLimit::rows(chunk);
     loop {
         let view = new.view().unwrap();
@@ -139,6 +146,16 @@ fn what_is_carried_over_is_consistent_and_the_same_in_any_chunks() {
     }
 }
 
+/// From version 2, whose items are those of this one.
+#[test]
+fn items_that_are_as_now_stay_as_they_are() {
+    let old = carried(old_store(&config(), ITEMS).as_ref(), 100).unwrap();
+    for chunk in [1, 7, 100] {
+        let new = carried_from((old.as_ref(), OldItems::AsNow), chunk).unwrap();
+        assert_eq!(rows(new.as_ref()), rows(old.as_ref()));
+    }
+}
+
 #[test]
 fn what_the_old_head_does_not_count_is_an_error() {
     let old = old_store(&config(), ITEMS + 1);
@@ -150,7 +167,7 @@ fn what_the_old_head_does_not_count_is_an_error() {
 fn a_bucket_without_anything_needs_no_batch() {
     let (config, empty) = (config(), memory::create());
     let view = empty.view().unwrap();
-    let work = BucketUpgrade::new(&config, &config.buckets[0], view.as_ref());
+    let work = BucketUpgrade::new(&config, &config.buckets[0], (view.as_ref(), OldItems::AsNow));
     let step = work.next(empty.view().unwrap(), &UpgradeProgress::default()).unwrap();
     assert!(step.is_last && step.batch.is_empty());
 }

@@ -80,6 +80,8 @@ pub(crate) struct Container {
     pub(crate) unique: Vec<Vec<String>>,
     pub(crate) default_ttl: Option<i64>,
     pub(crate) indexing: Option<Value>,
+    /// Minutes for which all versions and deletes are kept.
+    pub(crate) retention: Option<u32>,
 }
 
 impl Container {
@@ -106,6 +108,9 @@ impl Container {
         }
         if let Some(ttl) = self.default_ttl {
             body.insert("defaultTtl", ttl);
+        }
+        if let Some(minutes) = self.retention {
+            body.insert("changeFeedPolicy", Object::from_iter([("retentionDuration", minutes)]));
         }
         if let Some(indexing) = &self.indexing {
             body.insert("indexingPolicy", indexing.clone());

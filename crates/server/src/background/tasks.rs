@@ -8,6 +8,7 @@ use operator::TaskFigures;
 use service::{Service, ServiceError};
 
 use super::{Round, Task, TaskCounters, allocator, never};
+use crate::issuers::WatchedIssuers;
 
 /// What rounds work with.
 #[derive(Debug)]
@@ -15,6 +16,7 @@ pub(crate) struct Context {
     service: Arc<Service>,
     /// Cold neighbours are merged when a layout has not changed for this long.
     merge_after: Option<Duration>,
+    issuers: Arc<WatchedIssuers>,
     /// Bytes that sweeps deleted and the store still has on its disk.
     garbage: AtomicU64,
 }
@@ -38,12 +40,21 @@ pub(crate) const TASKS: &[Task<Context>] = &[
     },
     Task {
         name: "expire",
-        wake: never,
+        wake: |context| Box::pin(context.service.maintenance().expiry_wanted()),
         // Clients do not see expired items meanwhile; only their space is still used.
         period: Duration::from_secs(5),
         settle: Duration::ZERO,
         back_off: Duration::from_secs(5),
         round: |context| Box::pin(expire(context)),
+    },
+    Task {
+        name: "trim_history",
+        wake: never,
+        // Retentions are minutes at least.
+        period: Duration::from_secs(20),
+        settle: Duration::ZERO,
+        back_off: Duration::from_secs(20),
+        round: |context| Box::pin(trim_history(context)),
     },
     Task {
         name: "reindex",
@@ -60,6 +71,20 @@ pub(crate) const TASKS: &[Task<Context>] = &[
         settle: Duration::ZERO,
         back_off: Duration::from_secs(10),
         round: |context| Box::pin(scale(context)),
+    },
+    Task {
+        name: "issuer_keys",
+        wake: never,
+        // Providers publish a new key long before they use it.
+        period: Duration::from_secs(60),
+        settle: Duration::ZERO,
+        back_off: Duration::from_secs(60),
+        round: |context| {
+            Box::pin(async {
+                context.issuers.refresh().await;
+                Ok(Round::Finished)
+            })
+        },
     },
     Task {
         name: "release_memory",
@@ -95,8 +120,12 @@ impl Counters {
 }
 
 impl Context {
-    pub(crate) fn new(service: Arc<Service>, merge_after: Option<Duration>) -> Arc<Context> {
-        Arc::new(Context { service, merge_after, garbage: AtomicU64::new(0) })
+    pub(crate) fn new(
+        service: Arc<Service>,
+        merge_after: Option<Duration>,
+        issuers: Arc<WatchedIssuers>,
+    ) -> Arc<Context> {
+        Arc::new(Context { service, merge_after, issuers, garbage: AtomicU64::new(0) })
     }
 }
 
@@ -134,6 +163,15 @@ async fn expire(context: &Context) -> Result<Round, ServiceError> {
     let items = context.service.maintenance().expire().await?;
     if items > 0 {
         tracing::info!(items, "removed expired items");
+    }
+    Ok(Round::Finished)
+}
+
+/// Removes what the history of containers no longer has to keep.
+async fn trim_history(context: &Context) -> Result<Round, ServiceError> {
+    let records = context.service.maintenance().trim_history().await?;
+    if records > 0 {
+        tracing::info!(records, "trimmed the history");
     }
     Ok(Round::Finished)
 }

@@ -6,6 +6,7 @@
 use std::path::Path;
 use std::process::ExitCode;
 
+use runtime::Runtime;
 use service::{Ahead, Principal, Service};
 use storage::Durability;
 
@@ -20,7 +21,8 @@ pub(crate) struct Arguments {
     /// After a write under a clock that was far ahead, a partition refuses writes until the
     /// clock has caught up. This gives partitions, and all that was written to them under
     /// the wrong clock, the present time instead: `_ts` and `_etag` of those items change,
-    /// and their time to live starts again.
+    /// and their time to live starts again. The same for what was written under
+    /// --virtual-clock: the folder can then be served without it.
     #[arg(long)]
     reset_time: bool,
 }
@@ -39,17 +41,14 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
 
 /// Opens the database for writing, for this purpose only.
 fn reset_time(folder: &Path) -> anyhow::Result<()> {
-    let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
+    let config = data_dir::config(Durability::default());
+    let service = data_dir::open(folder, config, &Runtime::real())?;
     let ahead = service.operator(Principal::Account).ahead()?;
     for one in &ahead {
         say(&format!("setting back {}", describe(one)));
     }
-    let items = if ahead.is_empty() {
-        0
-    } else {
-        let tokio = tokio::runtime::Builder::new_current_thread().build()?;
-        tokio.block_on(service.operator(Principal::Account).reset_time())?
-    };
+    let tokio = tokio::runtime::Builder::new_current_thread().build()?;
+    let items = tokio.block_on(service.operator(Principal::Account).reset_time())?;
     say(&format!("{} partitions and {items} items were ahead of the clock", ahead.len()));
     Ok(service.store().close()?)
 }
@@ -81,6 +80,12 @@ pub(crate) fn report(service: &Service) -> anyhow::Result<bool> {
     }
     for stray in &report.strays {
         say(&format!("wrong: keys of {stray}, which no container owns"));
+    }
+    if let Some(ahead) = service.virtual_time()? {
+        say(&format!(
+            "note: written under a virtual clock that is {} seconds ahead; `orrery check --reset-time` forgets it",
+            ahead.as_secs()
+        ));
     }
     for one in service.operator(Principal::Account).ahead()? {
         say(&format!("note: {}; `orrery check --reset-time` sets it back", describe(&one)));

@@ -28,7 +28,8 @@ pub(crate) struct Arguments {
 pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = &arguments.data.folder;
     let before = bytes_in(folder);
-    let service = data_dir::open(folder, data_dir::config(Durability::default()))?;
+    let outside = data_dir::with_virtual_clock(&Runtime::real());
+    let service = data_dir::open(folder, data_dir::config(Durability::default()), &outside)?;
     say_error("removing what drops left …");
     let tokio = tokio::runtime::Builder::new_current_thread().build()?;
     let swept = tokio.block_on(service.maintenance().sweep())?;
@@ -38,7 +39,7 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     ));
     let store = Arc::clone(service.store());
     say_error(&format!("rewriting {} …", megabytes(store.table_bytes()?)));
-    rewrite(&store, folder, &*Runtime::real().tasks)
+    rewrite(&store, folder, &*outside.tasks)
         .context("what drops left is removed, but the rest could not be rewritten")?;
     store.close()?;
     let after = bytes_in(folder);

@@ -11,15 +11,15 @@ use std::sync::Arc;
 
 use anyhow::{Context as _, bail, ensure};
 use runtime::Runtime;
-use service::upgrade::{self, CONTENTS, CONTENTS_BEFORE, Upgraded};
+use service::upgrade::{self, CONTENTS, Upgraded};
 use storage::backup::Progress;
 use storage::local;
-use storage::{Durability, StorageError, Store};
+use storage::{ContentsVersion, Durability, StorageError, Store};
 
 use crate::commands::backup::ProgressPrinter;
 use crate::commands::check;
 use crate::commands::compact::{bytes_in, megabytes};
-use crate::data_dir::upgrade::{self as folders, OLD, Stage};
+use crate::data_dir::upgrade::{self as folders, Stage};
 use crate::data_dir::{self, DataDir, say, say_error};
 use crate::settings::rules::Rules;
 
@@ -44,52 +44,69 @@ pub(crate) fn run(arguments: &Arguments) -> anyhow::Result<ExitCode> {
     let folder = arguments.folder.as_path();
     let dir = DataDir::claim_existing(folder)?;
     let mut steps = Steps::new();
-    match folders::stage(folder)? {
-        Stage::Done if !(arguments.remove_old && folder.join(OLD).exists()) => {
-            say(&format!("{}: contents version {CONTENTS}, nothing to do", folder.display()));
-            return Ok(ExitCode::SUCCESS);
-        }
-        Stage::Done => {
-            local::destroy(&folder.join(OLD))?;
-            say(&format!("{}: {OLD} is removed", folder.display()));
-            return Ok(ExitCode::SUCCESS);
-        }
+    let kept = match folders::stage(folder)? {
+        Stage::Done => return done(folder, arguments.remove_old),
         Stage::ToFill => {
+            let version = local::contents_of(&data_dir::store_folder(folder))?;
+            let kept = folders::kept(folder, version);
             ensure!(
-                !folder.join(OLD).exists(),
+                !kept.exists(),
                 "{} is there already, from an earlier upgrade: move it away",
-                folder.join(OLD).display()
+                kept.display()
             );
-            let new = fill(folder, &mut steps)?;
-            folders::exchange(folder, &new, &mut || steps.step())?;
+            let new = fill(folder, version, &mut steps)?;
+            folders::exchange(folder, (&new, &kept), &mut || steps.step())?;
             steps.step();
+            kept
         }
-        Stage::Exchanged(old) => folders::keep_old(folder, &old)?,
-        Stage::Between(new) => folders::put_in_place(folder, &new)?,
-    }
-    finish(folder, arguments.remove_old)?;
+        Stage::Exchanged(old) => {
+            let kept = folders::kept(folder, local::contents_of(&old)?);
+            folders::keep_old(folder, (&old, &kept))?;
+            kept
+        }
+        Stage::Between(new) => {
+            let kept = folders::all_kept(folder).pop();
+            folders::put_in_place(folder, &new)?;
+            kept.context("the old store is not there any more")?
+        }
+    };
+    finish(folder, &kept, arguments.remove_old)?;
     drop(dir);
     Ok(ExitCode::SUCCESS)
 }
 
+/// Nothing is to be carried over; old stores may be left to remove.
+fn done(folder: &Path, remove_old: bool) -> anyhow::Result<ExitCode> {
+    let kept = folders::all_kept(folder);
+    if !remove_old || kept.is_empty() {
+        say(&format!("{}: contents version {CONTENTS}, nothing to do", folder.display()));
+    } else {
+        for old in kept {
+            local::destroy(&old)?;
+            say(&format!("{} is removed", old.display()));
+        }
+    }
+    Ok(ExitCode::SUCCESS)
+}
+
 /// Removes the old store if that is wanted, and says what was done.
-fn finish(folder: &Path, remove_old: bool) -> anyhow::Result<()> {
-    let (old, place) = (folder.join(OLD), folder.display());
+fn finish(folder: &Path, old: &Path, remove_old: bool) -> anyhow::Result<()> {
+    let (before, place) = (local::contents_of(old)?, folder.display());
     let what = if remove_old {
-        local::destroy(&old)?;
+        local::destroy(old)?;
         "the old store is removed".to_owned()
     } else {
         format!("the old store is in {}: remove it when you no longer want it", old.display())
     };
-    say(&format!("{place}: contents version {CONTENTS_BEFORE} is now {CONTENTS}; {what}"));
+    say(&format!("{place}: contents version {before} is now {CONTENTS}; {what}"));
     Ok(())
 }
 
 /// Makes the new store, complete and checked. Returns its folder.
-fn fill(folder: &Path, steps: &mut Steps) -> anyhow::Result<PathBuf> {
+fn fill(folder: &Path, version: ContentsVersion, steps: &mut Steps) -> anyhow::Result<PathBuf> {
     let store = data_dir::store_folder(folder);
     let outside = Runtime::real();
-    let old = local::open_read_only(&store, CONTENTS_BEFORE)?;
+    let old = local::open_read_only(&store, version)?;
     if let Some(loss) = old.loss() {
         say_error(&loss.to_string());
     }
@@ -98,7 +115,8 @@ fn fill(folder: &Path, steps: &mut Steps) -> anyhow::Result<PathBuf> {
     folders::remove_others(folder, &place)?;
     let new = open_or_create(&place, &outside)?;
     let mut printer = ProgressPrinter::new("items", "carried over");
-    let filled = upgrade::fill(old.as_ref(), &new, &outside, |Upgraded { items, bytes }| {
+    let from = (old.as_ref(), version);
+    let filled = upgrade::fill(from, &new, &outside, |Upgraded { items, bytes }| {
         printer.print(Progress { rows: items, bytes });
         steps.step();
     });

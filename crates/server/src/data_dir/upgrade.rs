@@ -3,7 +3,7 @@
 //! ```text
 //! store/             the old store, until the new one is complete and checked
 //! store.upgrade-N/   the new store; N is the newest commit of the store it is made of
-//! store.v1/          the old store afterwards, until it is removed
+//! store.vN/          the old store afterwards, until it is removed; N is its contents version
 //! ```
 //!
 //! The two are exchanged in one step where the system can do that, so there is a whole
@@ -14,12 +14,21 @@
 use std::path::{Path, PathBuf};
 
 use anyhow::{Context as _, ensure};
-use storage::local;
+use service::upgrade::{CONTENTS, CONTENTS_BEFORE};
+use storage::{ContentsVersion, local};
 
 use super::{STORE, sync_folder};
 
-/// Where the old store is kept.
-pub(crate) const OLD: &str = "store.v1";
+/// Where an old store is kept.
+pub(crate) fn kept(root: &Path, contents: ContentsVersion) -> PathBuf {
+    root.join(format!("store.v{contents}"))
+}
+
+/// The old stores that are kept.
+pub(crate) fn all_kept(root: &Path) -> Vec<PathBuf> {
+    let places = CONTENTS_BEFORE.into_iter().map(|contents| kept(root, contents));
+    places.filter(|place| place.exists()).collect()
+}
 
 /// What the name of a new store begins with, until it is complete.
 const UNFINISHED: &str = "store.upgrade-";
@@ -39,26 +48,28 @@ pub(crate) enum Stage {
 
 /// Whether an upgrade has left something in a data folder.
 pub(crate) fn is_left(root: &Path) -> bool {
-    root.join(OLD).exists() || !unfinished(root).is_empty()
+    !all_kept(root).is_empty() || !unfinished(root).is_empty()
 }
 
 pub(crate) fn stage(root: &Path) -> anyhow::Result<Stage> {
     let (store, left) = (root.join(STORE), unfinished(root));
-    let has =
-        |store: &PathBuf, contents| local::contents_of(store).is_ok_and(|found| found == contents);
+    let contents = |store: &PathBuf| local::contents_of(store).ok();
+    let is_old = |store: &&PathBuf| {
+        contents(store).is_some_and(|contents| CONTENTS_BEFORE.contains(&contents))
+    };
     if !store.exists() {
-        let new = left.into_iter().find(|left| has(left, service::upgrade::CONTENTS));
+        let new = left.into_iter().find(|left| contents(left) == Some(CONTENTS));
         return new.map(Stage::Between).context("there is no store, and no complete new one");
     }
     let found = local::contents_of(&store)?;
-    if found == service::upgrade::CONTENTS_BEFORE {
+    if CONTENTS_BEFORE.contains(&found) {
         let name = |old: &PathBuf| format!("{} holds an old store: move it away", old.display());
-        let old = left.iter().find(|left| has(left, service::upgrade::CONTENTS_BEFORE));
+        let old = left.iter().find(is_old);
         ensure!(old.is_none(), "{}", old.map(name).unwrap_or_default());
         return Ok(Stage::ToFill);
     }
-    local::check_versions(&store, service::upgrade::CONTENTS)?;
-    let old = left.into_iter().find(|left| has(left, service::upgrade::CONTENTS_BEFORE));
+    local::check_versions(&store, CONTENTS)?;
+    let old = left.iter().find(is_old).cloned();
     Ok(old.map_or(Stage::Done, Stage::Exchanged))
 }
 
@@ -80,22 +91,27 @@ pub(crate) fn remove(folder: &Path) -> anyhow::Result<()> {
         .with_context(|| format!("{} cannot be removed", folder.display()))
 }
 
-/// Puts the new store in place of the old one. `step` is called between any two changes.
-pub(crate) fn exchange(root: &Path, new: &Path, step: &mut dyn FnMut()) -> anyhow::Result<()> {
+/// Puts the new store in place of the old one, which gets the name `kept`. `step` is called
+/// between any two changes.
+pub(crate) fn exchange(
+    root: &Path,
+    (new, kept): (&Path, &Path),
+    step: &mut dyn FnMut(),
+) -> anyhow::Result<()> {
     let store = root.join(STORE);
     if exchange_at_once(&store, new).is_ok() {
         sync(root)?;
         step();
-        return keep_old(root, new);
+        return keep_old(root, (new, kept));
     }
-    keep_old(root, &store)?;
+    keep_old(root, (&store, kept))?;
     step();
     put_in_place(root, new)
 }
 
 /// Gives the old store the name under which it is kept.
-pub(crate) fn keep_old(root: &Path, old: &Path) -> anyhow::Result<()> {
-    rename(old, &root.join(OLD))?;
+pub(crate) fn keep_old(root: &Path, (old, kept): (&Path, &Path)) -> anyhow::Result<()> {
+    rename(old, kept)?;
     sync(root)
 }
 
@@ -147,19 +163,21 @@ mod tests {
         for at_once in [true, false] {
             let root = tempfile::tempdir().unwrap();
             let (root, new) = (root.path(), new_store(root.path(), 7));
+            let old = kept(root, ContentsVersion(2));
             for (folder, text) in [(root.join(STORE), "old"), (new.clone(), "new")] {
                 std::fs::create_dir(&folder).unwrap();
                 std::fs::write(folder.join("file"), text).unwrap();
             }
             if at_once {
-                exchange(root, &new, &mut || {}).unwrap();
+                exchange(root, (&new, &old), &mut || {}).unwrap();
             } else {
-                keep_old(root, &root.join(STORE)).unwrap();
+                keep_old(root, (&root.join(STORE), &old)).unwrap();
                 assert!(is_left(root) && !root.join(STORE).exists());
                 put_in_place(root, &new).unwrap();
             }
-            let read = |name: &str| std::fs::read_to_string(root.join(name).join("file")).unwrap();
-            assert_eq!((read(STORE).as_str(), read(OLD).as_str()), ("new", "old"));
+            let read = |store: &Path| std::fs::read_to_string(store.join("file")).unwrap();
+            assert_eq!((read(&root.join(STORE)).as_str(), read(&old).as_str()), ("new", "old"));
+            assert_eq!(all_kept(root), [old]);
             assert_eq!(unfinished(root), Vec::<PathBuf>::new());
         }
     }

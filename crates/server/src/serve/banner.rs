@@ -4,7 +4,9 @@ use std::io::IsTerminal as _;
 use std::net::SocketAddr;
 
 use serde_json::json;
+use service::identity::AccountKey;
 use storage::Loss;
+use wire_cosmos::EMULATOR_KEY;
 
 use crate::data_dir::DurabilitySetting;
 use crate::http::host::Hosts;
@@ -13,6 +15,7 @@ use crate::settings::{Settings, StorageLocation};
 /// One line for programs.
 pub(crate) fn json_line(
     settings: &Settings,
+    key: &AccountKey,
     addresses: &[SocketAddr],
     loss: Option<Loss>,
 ) -> String {
@@ -29,16 +32,22 @@ pub(crate) fn json_line(
         "listening": addresses,
         "endpoint": format!("http://{authority}/"),
         "tlsEndpoint": format!("https://{authority}/"),
-        "key": settings.key.reveal(),
-        "connectionString": connection_string(settings, &authority),
+        "key": key.reveal(),
+        "connectionString": connection_string(key, &authority),
         "data": data,
         "lost": loss.map(|loss| loss.to_string()),
+        "virtualClock": settings.virtual_clock,
     })
     .to_string()
 }
 
 /// Some lines for people.
-pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<Loss>) -> String {
+pub(crate) fn words(
+    settings: &Settings,
+    key: &AccountKey,
+    addresses: &[SocketAddr],
+    loss: Option<Loss>,
+) -> String {
     let authority = authority(addresses);
     let data = match (&settings.location, settings.durability) {
         (StorageLocation::Memory, _) => "in memory: gone when the server stops".to_owned(),
@@ -54,29 +63,38 @@ pub(crate) fn words(settings: &Settings, addresses: &[SocketAddr], loss: Option<
         StorageLocation::Folder(folder) => format!("orrery cert --data {}", folder.display()),
     };
     let lost = loss.map_or(String::new(), |loss| format!("\n  Lost         {loss}"));
+    let clock = if settings.virtual_clock {
+        "\n  Clock        virtual: POST /_orrery/clock sets it ahead"
+    } else {
+        ""
+    };
     // A secret key does not belong into log files.
-    let (key, connection) = if settings.has_well_known_key() {
-        let key = format!("{}  (well known)", settings.key.reveal());
-        (key, connection_string(settings, &authority))
+    let (shown, connection) = if key.reveal() == EMULATOR_KEY {
+        (format!("{}  (well known)", key.reveal()), connection_string(key, &authority))
     } else if std::io::stdout().is_terminal() {
-        (settings.key.reveal().to_owned(), connection_string(settings, &authority))
+        (key.reveal().to_owned(), connection_string(key, &authority))
     } else {
         let hidden = format!("AccountEndpoint=http://{authority}/;AccountKey=<your key>;");
-        ("the one you gave".to_owned(), hidden)
+        let whence = if settings.key.reveal() == key.reveal() {
+            "the one you gave"
+        } else {
+            "the one that replaced it, in the file KEYS of the data folder"
+        };
+        (whence.to_owned(), hidden)
     };
     format!(
         "Orrery {version} is ready.
 
   Endpoint     http://{authority}/ and https://{authority}/
   Listens on   {listening}
-  Key          {key}
+  Key          {shown}
   Connection   {connection}
-  Data         {data}{lost}
+  Data         {data}{lost}{clock}
   Certificate  {certificate}
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions
   Throughput   {throughput}
-  Not yet      stored procedures and triggers, the change feed of all versions
+  Not yet      vector and full-text search, spatial indexes, direct mode
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),
@@ -98,8 +116,8 @@ fn listening(settings: &Settings, addresses: &[SocketAddr]) -> String {
     }
 }
 
-fn connection_string(settings: &Settings, authority: &str) -> String {
-    format!("AccountEndpoint=http://{authority}/;AccountKey={};", settings.key.reveal())
+fn connection_string(key: &AccountKey, authority: &str) -> String {
+    format!("AccountEndpoint=http://{authority}/;AccountKey={};", key.reveal())
 }
 
 /// Host and port as a client on this machine writes them.

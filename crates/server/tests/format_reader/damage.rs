@@ -162,7 +162,7 @@ fn a_commit_that_is_missing_is_missed() {
 }
 
 /// The groups of a bucket, by their tags, and whether their rows have values.
-const GROUPS: [(u8, bool); 9] = [
+const GROUPS: [(u8, bool); 12] = [
     (0x01, true),
     (0x02, true),
     (0x10, true),
@@ -172,6 +172,9 @@ const GROUPS: [(u8, bool); 9] = [
     (0x40, true),
     (0x50, false),
     (0x60, true),
+    (0x61, true),
+    (0x62, false),
+    (0x63, true),
 ];
 
 #[test]

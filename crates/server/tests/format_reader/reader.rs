@@ -28,7 +28,10 @@ use self::partition::Bucket;
 use self::store::{Rows, Store};
 
 /// The version of the contents that the pages describe.
-const CONTENTS: u32 = 2;
+const CONTENTS: u32 = 3;
+
+/// The one before, which has no history and nothing else that is different.
+const CONTENTS_BEFORE: u32 = 2;
 
 /// What a data folder holds.
 #[derive(Debug)]
@@ -58,7 +61,8 @@ pub(crate) struct Items {
 /// Reads the data folder `data`.
 pub(crate) fn read(data: &Path) -> Result<Folder> {
     let store = store::read(&data.join("store"))?;
-    require(store.format.contents == CONTENTS, || format!("contents {}", store.format.contents))?;
+    let contents = store.format.contents;
+    require([CONTENTS_BEFORE, CONTENTS].contains(&contents), || format!("contents {contents}"))?;
     let contents = interpret(&store.rows)?;
     Ok(Folder { store, contents })
 }

@@ -367,6 +367,7 @@ fn definitions() -> Vec<Value> {
     let hash = |path: &str| json!({ "paths": [path], "kind": "Hash", "version": 2 });
     let mut people = container("people", hash("/city"));
     people["defaultTtl"] = json!(-1);
+    people["changeFeedPolicy"] = json!({ "retentionDuration": 1_000 });
     let paths = json!(["/tenant", "/user", "/session"]);
     let mut visits =
         container("visits", json!({ "paths": paths, "kind": "MultiHash", "version": 2 }));

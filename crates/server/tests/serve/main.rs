@@ -1,6 +1,7 @@
 //! The program as users start it: the built binary, real sockets, real signals.
 
 mod admin;
+mod bearers;
 mod check;
 mod client;
 mod commands;
@@ -10,6 +11,7 @@ mod hostile;
 mod hosts;
 mod http2;
 mod http2_hostile;
+mod keys;
 mod life;
 mod partitions;
 mod program;
@@ -18,4 +20,5 @@ mod rights;
 mod scripts;
 mod settings;
 mod statistics;
+mod time;
 mod tls;

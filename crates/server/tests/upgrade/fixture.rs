@@ -20,6 +20,21 @@ pub(crate) enum Fixture {
     V1Killed,
     /// Version 2, stopped.
     V2,
+    /// Version 2, killed.
+    V2Killed,
+}
+
+impl Fixture {
+    pub(crate) const ALL: [Fixture; 4] =
+        [Fixture::V1, Fixture::V1Killed, Fixture::V2, Fixture::V2Killed];
+
+    /// The contents version.
+    pub(crate) fn version(self) -> u32 {
+        match self {
+            Fixture::V1 | Fixture::V1Killed => 1,
+            Fixture::V2 | Fixture::V2Killed => 2,
+        }
+    }
 }
 
 impl Fixture {
@@ -28,6 +43,7 @@ impl Fixture {
             Fixture::V1 => "v1",
             Fixture::V1Killed => "v1-killed",
             Fixture::V2 => "v2",
+            Fixture::V2Killed => "v2-killed",
         };
         Path::new(env!("CARGO_MANIFEST_DIR"))
             .join("tests/fixtures")

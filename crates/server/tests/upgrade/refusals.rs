@@ -46,10 +46,16 @@ const OPENING: [&[&str]; 4] = [
 
 #[test]
 fn an_older_folder_is_refused_and_the_command_is_named() {
-    for fixture in [Fixture::V1, Fixture::V1Killed] {
+    let versions = [
+        (Fixture::V1, "contents version 1, and this build reads 3"),
+        (Fixture::V1Killed, "contents version 1, and this build reads 3"),
+        (Fixture::V2, "contents version 2, and this build reads 3"),
+        (Fixture::V2Killed, "contents version 2, and this build reads 3"),
+    ];
+    for (fixture, version) in versions {
         let folder = unpack(fixture);
         for arguments in OPENING {
-            let words = ["contents version 1, and this build reads 2", "`orrery upgrade data`"];
+            let words = [version, "`orrery upgrade data`"];
             refused(folder.path(), arguments, &words);
         }
     }
@@ -87,7 +93,7 @@ fn unknown_versions_are_refused() {
             |bytes| bytes[26] = 4,
             "engine lsm-tree 4 with journals 1, and this build reads lsm-tree 3",
         ),
-        (|bytes| bytes[30] = 3, "contents version 3, and this build reads 2"),
+        (|bytes| bytes[30] = 4, "contents version 4, and this build reads 3"),
     ];
     for (change, words) in changes {
         let folder = unpack(Fixture::V2);
@@ -110,6 +116,7 @@ fn a_folder_that_is_not_one_is_left_alone() {
 #[test]
 fn a_folder_in_use_is_left_alone() {
     let folder = unpack(Fixture::V2);
+    assert!(upgrade(folder.path()).status.success());
     let server = Program::start(folder.path(), &["--data", "data"]);
     let output = upgrade(folder.path());
     assert!(!output.status.success());
@@ -191,6 +198,6 @@ fn a_backup_of_the_version_before_is_refused() {
     crc.update(&head);
     head.extend_from_slice(&crc.sum().to_le_bytes());
     fs::write(folder.path().join("copy/rows"), head).unwrap();
-    let words = ["contents version 1, and this build reads 2", "then upgrade the data folder"];
+    let words = ["contents version 1, and this build reads 3", "then upgrade the data folder"];
     refused(folder.path(), &["restore", "copy", "--data", "data"], &words);
 }

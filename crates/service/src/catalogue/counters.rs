@@ -7,6 +7,7 @@ use model::rid::{
 };
 use partition::ContainerNumber;
 
+use crate::catalogue::kind::Kind;
 use crate::error::ServiceError;
 
 /// The id of the item that holds them.
@@ -54,6 +55,20 @@ impl Counters {
             ("numbers", number(self.numbers)),
         ]);
         SystemWrite::Put { id: COUNTERS.to_owned(), body }
+    }
+
+    /// The most resources of a kind that there can be: as many as were ever created, of those
+    /// that share its numbers.
+    pub(crate) fn created(&self, kind: Kind) -> u64 {
+        match kind {
+            Kind::Database => self.databases - 1,
+            Kind::Container | Kind::User | Kind::ClientEncryptionKey => self.containers - 1,
+            Kind::Permission
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction => self.children - 1,
+            Kind::Offer => self.offers - 1,
+        }
     }
 
     pub(crate) fn database(&mut self) -> Result<DatabaseRid, ServiceError> {

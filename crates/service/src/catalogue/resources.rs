@@ -16,7 +16,7 @@ use model::throughput::Throughput;
 use partition::{EffectKind, EtagMatch};
 
 use crate::catalogue::kind::{Kind, Link};
-use crate::catalogue::{Counters, Record, Stored, giving_way, item_prefix};
+use crate::catalogue::{Counters, Record, Stored, account_prefix, giving_way, item_prefix};
 use crate::error::ServiceError;
 use crate::pipeline::account;
 use crate::pipeline::meta::{Amount, Holding, ResponseMeta};
@@ -344,6 +344,7 @@ impl Service {
     ) -> Result<Record, ServiceError> {
         let definition = definition::parse(kind, body)?;
         self.check_child_quota(kind, parent).await?;
+        self.check_holder_quota(counters, kind).await?;
         let rid = child_rid(counters, kind, parent)?;
         let record = Record {
             kind,
@@ -401,6 +402,38 @@ impl Service {
         })
     }
 
+    /// Users and permissions are limited for the account. They are only counted once as many
+    /// were created: counting hundreds of thousands takes seconds.
+    async fn check_holder_quota(
+        &self,
+        counters: &Counters,
+        kind: Kind,
+    ) -> Result<(), ServiceError> {
+        let Some(max) = self.holders_max(kind) else { return Ok(()) };
+        let created = usize::try_from(counters.created(kind)).unwrap_or(usize::MAX);
+        if created < max || self.count_items(max, &account_prefix(kind)).await? < max {
+            return Ok(());
+        }
+        Err(ServiceError::Quota {
+            message: format!("The account has {max} {}, which is the maximum.", kind.segment()),
+        })
+    }
+
+    /// How many users or permissions an account may have.
+    fn holders_max(&self, kind: Kind) -> Option<usize> {
+        match kind {
+            Kind::User => Some(self.limits.users_max),
+            Kind::Permission => Some(self.limits.permissions_max),
+            Kind::Database
+            | Kind::Container
+            | Kind::ClientEncryptionKey
+            | Kind::StoredProcedure
+            | Kind::Trigger
+            | Kind::UserDefinedFunction
+            | Kind::Offer => None,
+        }
+    }
+
     /// How many scripts of a kind a container may have.
     fn scripts_max(&self, kind: Kind) -> Option<usize> {
         match kind {
@@ -423,9 +456,14 @@ impl Service {
         kind: Kind,
         parent: &str,
     ) -> Result<usize, ServiceError> {
-        let (prefix, mut count, mut after) = (item_prefix(kind, parent), 0, None);
+        self.count_items(max, &item_prefix(kind, parent)).await
+    }
+
+    /// Counts the items of the catalogue whose ids begin so, up to a limit.
+    async fn count_items(&self, max: usize, prefix: &str) -> Result<usize, ServiceError> {
+        let (mut count, mut after) = (0, None);
         while count < max {
-            let listing = self.cluster.list_system(&prefix, after.as_deref(), max - count);
+            let listing = self.cluster.list_system(prefix, after.as_deref(), max - count);
             let (items, more) = listing.await?;
             count += items.len();
             after = items.last().map(id_of);

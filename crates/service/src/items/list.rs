@@ -16,6 +16,7 @@ use query::{Bound, Parameters, Query};
 use super::queries::failed;
 use super::{OWN_BYTES, check_session, scope_prefix};
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::pipeline::account;
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::limits::PAGE_ITEMS_MAX;
@@ -42,7 +43,9 @@ impl ContainerVerb for ListItems {
 
     fn facts(&self) -> ItemFacts<'_> {
         let reach = Reach::of(self.scope.key.as_ref());
-        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+        let names_partitions = self.scope.range.is_some();
+        let facts = ItemFacts { names_partitions, ..ItemFacts::reading(reach) };
+        facts.allowed_by(DataAction::ExecuteQuery)
     }
 
     async fn perform(

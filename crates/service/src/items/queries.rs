@@ -18,6 +18,7 @@ use query::{
 };
 
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::items::{check_session, named, scope_prefix};
 use crate::pipeline::admission::AdmissionGuard;
 use crate::pipeline::limits::PAGE_ITEMS_MAX;
@@ -68,7 +69,9 @@ impl ContainerVerb for ItemQuery {
 
     fn facts(&self) -> ItemFacts<'_> {
         let reach = Reach::of(self.scope.key.as_ref());
-        ItemFacts { names_partitions: self.scope.range.is_some(), ..ItemFacts::reading(reach) }
+        let names_partitions = self.scope.range.is_some();
+        let facts = ItemFacts { names_partitions, ..ItemFacts::reading(reach) };
+        facts.allowed_by(DataAction::ExecuteQuery)
     }
 
     async fn perform(
@@ -85,7 +88,7 @@ impl ContainerVerb for PlanQuery {
     type Reply = QueryPlan;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::reading(Reach::Nothing)
+        ItemFacts::reading(Reach::Nothing).allowed_by(DataAction::ExecuteQuery)
     }
 
     async fn perform(

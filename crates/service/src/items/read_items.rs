@@ -10,6 +10,7 @@ use model::partition_key::PartitionKey;
 use model::session::SessionToken;
 
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::items::ItemRead;
 use crate::pipeline::limits::PAGE_ITEMS_MAX;
 use crate::pipeline::meta::ResponseMeta;
@@ -36,7 +37,8 @@ impl ContainerVerb for ReadItems {
     type Reply = Vec<Option<ItemResult>>;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::reading(Reach::Keys(self.items.iter().map(|(key, _)| key).collect()))
+        let keys = self.items.iter().map(|(key, _)| key).collect();
+        ItemFacts::reading(Reach::Keys(keys)).allowed_by(DataAction::ReadItem)
     }
 
     async fn perform(

@@ -16,6 +16,7 @@ use partition::Head;
 use crate::catalogue::kind::{Kind, Link};
 use crate::catalogue::{ContainerEntry, Stored};
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::maintenance::Maintenance;
 use crate::maintenance::reindex;
 use crate::operator::Operator;
@@ -65,7 +66,8 @@ impl ContainerVerb for ReadRanges {
     type Reply = Ranges;
 
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts { names_partitions: true, ..ItemFacts::reading(Reach::Layout) }
+        let facts = ItemFacts { names_partitions: true, ..ItemFacts::reading(Reach::Layout) };
+        facts.allowed_by(DataAction::ReadMetadata)
     }
 
     async fn perform(

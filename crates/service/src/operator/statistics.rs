@@ -8,6 +8,7 @@ use model::charge::Work;
 use crate::catalogue::ContainerEntry;
 use crate::catalogue::kind::Link;
 use crate::error::ServiceError;
+use crate::identity::roles::DataAction;
 use crate::operator::Operator;
 use crate::operator::partitions::{PartitionInfo, partitions_of};
 use crate::pipeline::meta::ResponseMeta;
@@ -54,7 +55,7 @@ impl ContainerVerb for ReadStatistics {
 
     /// They name the largest keys, which a grant for one key does not cover.
     fn facts(&self) -> ItemFacts<'_> {
-        ItemFacts::reading(Reach::Everything)
+        ItemFacts::reading(Reach::Everything).allowed_by(DataAction::ReadMetadata)
     }
 
     async fn perform(

@@ -6,6 +6,7 @@
 use std::sync::Arc;
 
 use crate::error::ServiceError;
+use crate::identity::roles::TokenBearer;
 use crate::pipeline::grant::PermissionGrant;
 use crate::service::Service;
 use crate::verb::Verb;
@@ -17,6 +18,8 @@ pub enum Principal {
     Anonymous,
     /// A holder of a permission's token.
     Holder(Arc<PermissionGrant>),
+    /// A bearer of an identity provider's token, who may do what their roles allow.
+    Bearer(Arc<TokenBearer>),
     /// A holder of a read-only account key.
     Reader,
     /// A holder of an account key.
@@ -45,6 +48,7 @@ impl Service {
                     return Err(ServiceError::Forbidden);
                 }
             }
+            Principal::Bearer(bearer) => self.check_roles(bearer, &verb.facts())?,
             Principal::Holder(grant) => {
                 if !self.covers(grant, &verb.facts()).await? {
                     return Err(ServiceError::NotPermitted);
@@ -60,6 +64,7 @@ pub(crate) fn authorise_operator(principal: &Principal) -> Result<(), ServiceErr
     match principal {
         Principal::Account => Ok(()),
         Principal::Anonymous => Err(ServiceError::Unauthorised),
+        Principal::Bearer(_) => Err(ServiceError::ControlPlane),
         Principal::Holder(_) | Principal::Reader => Err(ServiceError::NotPermitted),
     }
 }

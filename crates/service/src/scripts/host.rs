@@ -330,7 +330,9 @@ fn reason(error: &ServiceError) -> HostReason {
         ServiceError::KeyFull { .. }
         | ServiceError::Quota { .. }
         | ServiceError::Forbidden
-        | ServiceError::NotPermitted => HostReason::Forbidden,
+        | ServiceError::NotPermitted
+        | ServiceError::ControlPlane
+        | ServiceError::NotInRole { .. } => HostReason::Forbidden,
         ServiceError::Internal { .. } | ServiceError::ClockBehind { .. } => HostReason::Internal,
         ServiceError::Busy
         | ServiceError::Stopping

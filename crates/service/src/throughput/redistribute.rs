@@ -204,7 +204,7 @@ impl Service {
 
     /// Limits how often a container is redistributed.
     fn pace(&self, entry: &ContainerEntry) -> Result<(), ServiceError> {
-        let now = self.runtime.clock.monotonic();
+        let now = self.runtime.clock.steady();
         let mut paces = self.redistributions.lock().unwrap_or_else(PoisonError::into_inner);
         paces.retain(|(_, at)| now.saturating_sub(*at) < MINUTE);
         let mut own = paces.iter().filter(|(rid, _)| *rid == entry.rid).map(|(_, at)| *at);

@@ -5,11 +5,11 @@ use model::json;
 use model::name::ItemId;
 use model::partition_key::{KeyComponent, PartitionKey};
 use model::position::Lsn;
+use service::identity::{GrantScope, Mode, PermissionGrant};
 use service::{
     Approach, Batch, Bulk, BulkOperation, BulkPace, BulkResult, ChangeList, ChangeStart,
-    ContainerVerb, Feed, GrantScope, Halve, InContainer, ItemAction, ItemOperation, ItemQuery,
-    Kind, Link, ListItems, Mode, PartitionId, PermissionGrant, Principal, ReadRanges, Request,
-    Scope, ServiceError,
+    ContainerVerb, Feed, Halve, InContainer, ItemAction, ItemOperation, ItemQuery, Kind, Link,
+    ListItems, PartitionId, Principal, ReadRanges, Request, Scope, ServiceError,
 };
 use testkit::collide::string_like;
 use testkit::wait::block_on;

@@ -15,6 +15,8 @@ fn small() -> Fixture {
     Fixture::with_limits(Limits {
         databases_and_containers_max: 3,
         stored_procedures_max: 2,
+        users_max: 2,
+        permissions_max: 2,
         item_bytes_max: 200,
         request_bytes_max: 500,
         batch_operations_max: 4,
@@ -54,6 +56,36 @@ fn a_container_holds_so_many_scripts_of_each_kind() {
     create(Kind::UserDefinedFunction, "3").unwrap();
     fixture.delete("dbs/d/colls/c/sprocs/1");
     create(Kind::StoredProcedure, "3").unwrap();
+}
+
+#[test]
+fn an_account_has_so_many_users_and_permissions() {
+    let fixture = small();
+    fixture.create_container("c", 2, Throughput::Manual(400));
+    let user = |id: &str| fixture.create("dbs/d", Kind::User, &format!(r#"{{"id":"{id}"}}"#));
+    let permission = |user: &str, id: &str| {
+        let body = format!(r#"{{"id":"{id}","permissionMode":"Read","resource":"dbs/d/colls/c"}}"#);
+        fixture.create(&format!("dbs/d/users/{user}"), Kind::Permission, &body)
+    };
+    let is_refused = |refused: Result<_, ServiceError>| {
+        let error = refused.map(|_| ()).unwrap_err();
+        assert!(matches!(error, ServiceError::Quota { .. }), "{error:?}");
+    };
+    user("1").unwrap();
+    user("2").unwrap();
+    is_refused(user("3"));
+    permission("1", "a").unwrap();
+    permission("2", "a").unwrap();
+    is_refused(permission("1", "b"));
+    // What goes away makes room, and so do the permissions of a user, once they are swept.
+    fixture.delete("dbs/d/users/1/permissions/a");
+    permission("2", "b").unwrap();
+    fixture.delete("dbs/d/users/2");
+    user("3").unwrap();
+    block_on(fixture.service.maintenance().sweep()).unwrap();
+    permission("3", "a").unwrap();
+    permission("3", "b").unwrap();
+    is_refused(permission("1", "c"));
 }
 
 #[test]

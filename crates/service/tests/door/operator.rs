@@ -1,5 +1,7 @@
 //! Operators take the same steps as every request.
 
+use std::time::Duration;
+
 use service::{Halve, Link, PartitionId, Principal, Redistribution, ServiceError, Throughput};
 use testkit::wait::block_on;
 
@@ -23,6 +25,8 @@ fn refusals(fixture: &Fixture, principal: &Principal) -> Vec<Option<ServiceError
         operator.ahead().err(),
         block_on(operator.reset_time()).err(),
         operator.backup_source().err(),
+        operator.time().err(),
+        block_on(operator.advance_time(Duration::from_secs(1))).err(),
     ]
 }
 

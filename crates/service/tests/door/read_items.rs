@@ -5,9 +5,10 @@ use model::name::ItemId;
 use model::partition_key::PartitionKey;
 use model::rid::ContainerRid;
 use model::session::SessionToken;
+use service::identity::{GrantScope, Mode, PermissionGrant};
 use service::{
-    GrantScope, InContainer, ItemAction, ItemOperation, Link, Mode, PermissionGrant, Principal,
-    ReadItems, ReadRanges, Request, ServiceError, Throughput,
+    InContainer, ItemAction, ItemOperation, Link, Principal, ReadItems, ReadRanges, Request,
+    ServiceError, Throughput,
 };
 use testkit::wait::block_on;
 

@@ -6,7 +6,7 @@ use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
-pub(crate) const ROUTES: [&str; 24] = [
+pub(crate) const ROUTES: [&str; 27] = [
     "/",
     "/dbs",
     "/dbs/d",
@@ -22,12 +22,15 @@ pub(crate) const ROUTES: [&str; 24] = [
     "/dbs/d/colls/c/udfs",
     "/dbs/d/colls/c/udfs/f",
     "/dbs/d/colls/c/conflicts",
+    "/dbs/d/colls/c/conflicts/x",
+    "/dbs/d/colls/c/docs/1/attachments",
     "/dbs/d/colls/c/operations/partitionkeydelete",
     "/dbs/d/users",
     "/dbs/d/users/u",
     "/dbs/d/users/u/permissions",
     "/dbs/d/users/u/permissions/p",
     "/dbs/d/clientencryptionkeys",
+    "/dbs/d/clientencryptionkeys/k",
     "/offers",
     "/offers/AAAB",
     "/nothing/here",

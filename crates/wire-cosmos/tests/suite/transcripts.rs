@@ -11,6 +11,7 @@ use http::{HeaderMap, HeaderName, HeaderValue, Method, StatusCode};
 use runtime::{Clock as _, Millis};
 use wire_cosmos::{EMULATOR_KEY, HttpHead};
 
+use crate::provider;
 use crate::world::{READ_KEY, WRONG_KEY, World, claimed, sign};
 
 /// Headers that are irrelevant to the request at hand.
@@ -39,7 +40,9 @@ impl goldenscript::Runner for World {
     /// and `refuse` before it for a request that must change nothing. What is kept is a
     /// property of the body or, by a name that begins with `x-ms-`, a header. `wait 5`
     /// lets five seconds pass, `wait -5` sets the clock back; `scale` makes the splits that
-    /// offers wait for, `direct` offers direct mode. `script`, `run` and `items` are in `procedures.rs`.
+    /// offers wait for, `direct` offers direct mode, `tidy` removes expired items and old history; `assign WHO ROLE SCOPE`
+    /// gives a role, and `aad=WHO` presents a token of theirs; `rights` prints who may do what.
+    /// `script`, `run` and `items` are in `procedures.rs`.
     fn run(
         &mut self,
         command: &goldenscript::Command,
@@ -57,6 +60,16 @@ impl goldenscript::Runner for World {
             }
             return Ok(String::new());
         }
+        if command.name == "rights" {
+            return Ok(World::rights());
+        }
+        if command.name == "assign" {
+            let mut next =
+                || args.next_pos().map(str::to_owned).ok_or("a principal, a role, a scope");
+            let (who, role, scope) = (next()?, next()?, next()?);
+            self.assign(&who, &role, &scope)?;
+            return Ok(String::new());
+        }
         if let Some(output) = self.run_procedure_command(command)? {
             return Ok(output);
         }
@@ -68,6 +81,10 @@ impl goldenscript::Runner for World {
         if command.name == "scale" {
             args.reject_next()?;
             return Ok(format!("{} splits", self.scale()?));
+        }
+        if command.name == "tidy" {
+            args.reject_next()?;
+            return Ok(self.tidy()?);
         }
         if command.name != "refuse" {
             let method = Method::from_bytes(command.name.as_bytes())?;
@@ -102,6 +119,7 @@ impl World {
         };
         let signed = args.take_key("sign").map(str::to_owned);
         let date = self.date(args.take_key("date").map_or(Ok(0), str::parse)?);
+        let bearer = args.take_key("aad").map(str::to_owned);
         let keep = args.take_key("keep").map(str::to_owned);
         let mut headers = HeaderMap::new();
         while let Some((name, value)) = args.next_key() {
@@ -111,6 +129,10 @@ impl World {
         args.reject_next()?;
         headers.insert("x-ms-date", HeaderValue::from_str(&date)?);
         headers.entry("host").or_insert(HeaderValue::from_static("localhost:8081"));
+        if let Some(who) = bearer {
+            let token = provider::signed(&provider::claims(self, &who));
+            headers.insert("authorization", HeaderValue::from_str(&token)?);
+        }
         if let Some(key) = key {
             let (verb, resource, link) = match &signed {
                 None => claimed(&method, &path),

@@ -13,11 +13,12 @@ use hmac::{Hmac, Mac};
 use http::{HeaderMap, HeaderName, HeaderValue, Method};
 use model::limits::Limits;
 use runtime::{Runtime, SimulatedClock};
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use service::{ScriptLimits, Service, ServiceError};
 use sha2::Sha256;
-use wire_cosmos::{AccountKeys, BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
+use wire_cosmos::{BODY_BYTES_MAX, EMULATOR_KEY, Gateway, GatewayConfig, HttpHead};
 
-use crate::hybrid;
+use crate::{hybrid, provider};
 
 /// A key that may only read.
 pub(crate) const READ_KEY: &str = "cmVhZC1vbmx5LWtleS1vZi10aGUtdGVzdHM=";
@@ -50,6 +51,8 @@ pub(crate) struct World {
     pub(crate) gateway: Gateway,
     /// What the gateway stands in front of.
     pub(crate) service: Arc<Service>,
+    /// Those that the gateway accepts.
+    pub(crate) keys: Arc<AccountKeys>,
     pub(crate) runtime: Runtime,
     pub(crate) clock: Arc<SimulatedClock>,
     pub(crate) tokio: tokio::runtime::Runtime,
@@ -75,9 +78,13 @@ impl World {
         let service = Arc::new(service.unwrap());
         // The clock may stand still, so only this ends a script that loops for ever.
         service.limit_scripts(ScriptLimits { ticks_max: 500, ..ScriptLimits::default() });
+        let key = |text| AccountKey::parse(text).unwrap();
+        let keys = AccountKeys::new(key(EMULATOR_KEY));
+        let keys = Arc::new(keys.with(AccountKeyKind::PrimaryReadOnly, key(READ_KEY)));
         World {
-            gateway: gateway(&service, &runtime, false),
+            gateway: gateway(&service, &runtime, &keys, false),
             service,
+            keys,
             tokio: tokio::runtime::Builder::new_current_thread().build().unwrap(),
             runtime,
             clock,
@@ -88,7 +95,7 @@ impl World {
 
     /// Offers direct mode from now on.
     pub(crate) fn offer_direct(&mut self) {
-        self.gateway = gateway(&self.service, &self.runtime, true);
+        self.gateway = gateway(&self.service, &self.runtime, &self.keys, true);
     }
 
     pub(crate) fn date(&self, offset_secs: i64) -> String {
@@ -153,6 +160,14 @@ impl World {
         self.tokio.block_on(self.service.maintenance().scale())
     }
 
+    /// Removes what has expired and what is too old, as background tasks do.
+    pub(crate) fn tidy(&self) -> Result<String, ServiceError> {
+        let maintenance = self.service.maintenance();
+        let expired = self.tokio.block_on(maintenance.expire())?;
+        let trimmed = self.tokio.block_on(maintenance.trim_history())?;
+        Ok(format!("{expired} expired, {trimmed} trimmed"))
+    }
+
     /// Everything that is there, as the account's owner reads it.
     pub(crate) fn dump(&self) -> String {
         let mut out = String::new();
@@ -196,9 +211,16 @@ impl World {
     }
 }
 
-fn gateway(service: &Arc<Service>, runtime: &Runtime, direct: bool) -> Gateway {
+fn gateway(
+    service: &Arc<Service>,
+    runtime: &Runtime,
+    keys: &Arc<AccountKeys>,
+    direct: bool,
+) -> Gateway {
     let config = GatewayConfig {
-        keys: AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap(),
+        keys: Arc::clone(keys),
+        issuers: provider::issuers(),
+        tokens_with_keys: true,
         region: "South Central US".to_owned(),
         direct,
         skew_secs_max: 900,
@@ -218,6 +240,8 @@ fn repetition(text: &str) -> Option<(&str, String, &str)> {
 
 /// What an SDK signs for a path.
 pub(crate) fn claimed(method: &Method, path: &str) -> (String, String, String) {
+    // An operation on a container is signed as the container.
+    let path = path.strip_suffix("/operations/partitionkeydelete").unwrap_or(path);
     let decoded = percent_decoded(path.trim_matches('/'));
     let segments: Vec<&str> = decoded.split('/').filter(|segment| !segment.is_empty()).collect();
     let (resource, link) = if segments.len() % 2 == 1 {

@@ -10,8 +10,9 @@ use base64::engine::general_purpose::STANDARD;
 use bytes::Bytes;
 use hmac::{Hmac, Mac};
 use model::limits::Limits;
-use protocol::auth::{AccountKeys, EMULATOR_KEY};
+use protocol::auth::EMULATOR_KEY;
 use runtime::{Runtime, SimulatedClock};
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use service::{Kind, Link, Principal, Request, ResourceAction, Service};
 use sha2::Sha256;
 use wire_rntbd::codec::{
@@ -56,8 +57,11 @@ impl World {
         let runtime = Runtime::simulated_at(clock, 1);
         let service = Service::open(storage::memory::create(), runtime.clone(), Limits::default());
         let service = Arc::new(service.unwrap());
-        let keys = AccountKeys::new(&[EMULATOR_KEY], &[READ_KEY]).unwrap();
-        let config = DirectConfig { keys, skew_secs_max: 900 };
+        let key = |text| AccountKey::parse(text).unwrap();
+        let keys = AccountKeys::new(key(EMULATOR_KEY));
+        let keys = Arc::new(keys.with(AccountKeyKind::PrimaryReadOnly, key(READ_KEY)));
+        let (issuers, tokens_with_keys) = (Arc::new([]), false);
+        let config = DirectConfig { keys, issuers, tokens_with_keys, skew_secs_max: 900 };
         World {
             gateway: DirectGateway::new(Arc::clone(&service), runtime.clone(), config),
             service,

@@ -11,16 +11,34 @@ use hyper::server::conn::http1;
 use hyper::service::service_fn;
 use hyper_util::rt::TokioIo;
 use model::limits::Limits;
-use operator::{BackupRefused, BackupStatus, OperatorKey, Process, ProcessFigures};
+use operator::{BackupRefused, BackupStatus, Process, ProcessFigures, Rotating};
 use runtime::{MemoryBudget, Runtime};
 use service::Service;
+use service::identity::{AccountKey, AccountKeyKind, AccountKeys};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::sync::Notify;
 
 use super::*;
+use crate::data_dir::keys::RotatedKeys;
+use crate::keys::KeyKeeper;
 use crate::log::Captured;
 use crate::memory::{MemoryPlan, MemorySize};
 use crate::stop::stop;
+
+const KEY: &str = "a2V5LW9mLXRoZS10ZXN0cw==";
+
+fn account_key() -> AccountKey {
+    AccountKey::parse(KEY).unwrap()
+}
+
+fn keeper() -> KeyKeeper {
+    KeyKeeper::of(
+        AccountKeys::new(account_key()),
+        RotatedKeys::none(),
+        None,
+        Runtime::real().random,
+    )
+}
 
 fn client() -> Client {
     let answers = Answers::new(&MemoryPlan::of(MemorySize::default()));
@@ -51,12 +69,17 @@ impl Process for Panicking {
     fn begin_backup(&self, _folder: PathBuf) -> Result<BackupStatus, BackupRefused> {
         panic!("as the test wants it")
     }
+
+    fn rotate_key(&self, _kind: AccountKeyKind) -> Rotating<'_> {
+        panic!("as the test wants it")
+    }
 }
 
 fn http_with(process: Arc<dyn Process>) -> HttpService {
     let plan = MemoryPlan::of(MemorySize::default());
-    let ours = Arc::new(ServerProcess::new(plan, MemoryBudget::unlimited()));
-    let operator = OperatorGateway::new(OperatorKey::new("key"), Bytes::new(), process);
+    let ours = Arc::new(ServerProcess::new(plan, MemoryBudget::unlimited(), keeper()));
+    let keys = Arc::new(AccountKeys::new(account_key()));
+    let operator = OperatorGateway::new(keys, Bytes::new(), process);
     let limit = ConnectionLimit::for_this_process(plan.total);
     HttpService::new(ours, Arc::new(operator), limit, Hosts::All, stop().1)
 }
@@ -92,7 +115,7 @@ async fn a_request_that_panics_is_answered_and_logged() {
     let store = storage::memory::create();
     let service = Service::open(store, Runtime::simulated(1), Limits::default()).unwrap();
     let http = http_with(Arc::new(Panicking(Arc::new(service))));
-    let head = "HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer key\r\n";
+    let head = format!("HTTP/1.1\r\nhost: localhost\r\nauthorization: Bearer {KEY}\r\n");
     let backup = r#"{"folder":"/backups/monday"}"#;
     let requests = [
         format!("GET /_orrery/counters {head}\r\n"),

@@ -101,6 +101,7 @@ impl Catalogue {
             | "triggers"
             | "udfs"
             | "offers" => version_1(&body)?,
+            "clock" | "roles" => version_1(&body)?,
             "orphans" => {}
             _ => return Err(wrong()),
         }

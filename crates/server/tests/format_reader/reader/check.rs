@@ -8,7 +8,7 @@ use sha2::{Digest as _, Sha256};
 use super::bytes::{Damage, Result, require};
 use super::catalogue::{Container, Map, Span, json};
 use super::epk::{names, value_at};
-use super::partition::{Bucket, Item};
+use super::partition::{Bucket, Item, Record};
 
 /// What an item counts besides its text.
 const SYSTEM_BYTES: u64 = 205;
@@ -33,7 +33,40 @@ pub(crate) fn bucket(bucket: &Bucket) -> Result<()> {
         *bytes += item.text.len() as u64 + SYSTEM_BYTES;
     }
     same("statistics", &bucket.statistics, &statistics)?;
+    history(bucket)?;
     head(bucket, statistics.values())
+}
+
+/// The history of each item has a story: it is created, replaced version by version, removed,
+/// and if it was not, it is there as it was written last.
+fn history(bucket: &Bucket) -> Result<()> {
+    let by_key = bucket
+        .history
+        .iter()
+        .map(|((lsn, number), record)| (record.position.clone(), *lsn, *number));
+    same("key history", &bucket.key_history, &by_key.collect())?;
+    let Some(horizon) = bucket.horizon else {
+        return require(bucket.history.is_empty(), || "a history without a horizon".to_owned());
+    };
+    let mut last: BTreeMap<u64, ((u64, u16), &Record)> = BTreeMap::new();
+    for ((lsn, _), record) in bucket.history.iter().filter(|((lsn, _), _)| *lsn > horizon) {
+        let (before, step, _) = record.before;
+        require((record.kind == 1) == (before == 0), || format!("{record:?} after {before}"))?;
+        let known = last.insert(record.ordinal, ((*lsn, record.step), record));
+        let expected = known.map(|(at, _)| at).or((before > horizon).then_some((0, 0)));
+        require(expected.is_none_or(|at| at == (before, step)), || {
+            format!("{record:?} follows {expected:?}")
+        })?;
+    }
+    for item in bucket.items.iter().filter(|item| item.lsn > horizon) {
+        let written = last.remove(&item.ordinal).filter(|(_, record)| record.kind < 3);
+        let written = written.map(|(at, record)| (at, record.position.clone(), &record.text));
+        let stored = ((item.lsn, item.step), item.position.clone(), &item.text);
+        same("the last version of an item", &written, &Some(stored))?;
+    }
+    let removed = |(_, record): &&((u64, u16), &Record)| record.kind > 2;
+    let left = last.values().find(|last| !removed(last));
+    require(left.is_none(), || format!("{left:?} is not there"))
 }
 
 fn head<'a>(bucket: &Bucket, counted: impl Iterator<Item = &'a (u64, u64)>) -> Result<()> {
@@ -73,6 +106,14 @@ pub(crate) fn container(
             expiry.insert((ttl, item.ts_millis / 1_000, item.ordinal));
         }
         unique.extend(unique_values(container, item)?);
+    }
+    for record in bucket.history.values() {
+        let body: Value = serde_json::from_str(&record.text)
+            .map_err(|error| Damage(format!("a history record: {error}")))?;
+        let (epk, position) = container.key.place(&body);
+        require(record.position == position && span.min <= epk && epk < span.max, || {
+            format!("{record:?} is in a wrong place")
+        })?;
     }
     same_entries(container, &bucket.entries, &entries)?;
     same("expiry", &bucket.expiry, &expiry)?;

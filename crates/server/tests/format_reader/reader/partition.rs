@@ -22,6 +22,25 @@ pub(crate) struct Bucket {
     pub(crate) expiry: BTreeSet<(u32, u64, u64)>,
     /// LSN and ordinal; the position.
     pub(crate) log: BTreeMap<(u64, u64), Vec<u8>>,
+    /// LSN and number in the commit.
+    pub(crate) history: BTreeMap<(u64, u32), Record>,
+    /// The same after a position.
+    pub(crate) key_history: BTreeSet<(Vec<u8>, u64, u32)>,
+    pub(crate) horizon: Option<u64>,
+}
+
+/// What an operation did.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Record {
+    pub(crate) kind: u8,
+    pub(crate) has_image: bool,
+    pub(crate) ts_millis: u64,
+    pub(crate) step: u16,
+    pub(crate) ordinal: u64,
+    /// LSN, step and `_ts`.
+    pub(crate) before: (u64, u16, u64),
+    pub(crate) position: Vec<u8>,
+    pub(crate) text: String,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -87,6 +106,16 @@ impl Bucket {
                 self.log.insert(at, terminated(&mut position)?);
                 position.end()?;
             }
+            0x61 => drop(self.history.insert((key.u64_be()?, key.u32_be()?), record(value)?)),
+            0x62 => {
+                require(value.is_empty(), || "a key of the history with a value".to_owned())?;
+                self.key_history.insert((terminated(&mut key)?, key.u64_be()?, key.u32_be()?));
+            }
+            0x63 => {
+                let mut cursor = opened("a horizon", value)?;
+                self.horizon = Some(cursor.u64()?);
+                cursor.end()?;
+            }
             tag => return damage(foreign(tag)),
         }
         key.end()
@@ -94,12 +123,8 @@ impl Bucket {
 }
 
 /// Groups that later versions will have, by their tags.
-const RESERVED: [(u8, &str); 4] = [
-    (0x03, "pending deletion"),
-    (0x31, "vector index"),
-    (0x32, "full-text index"),
-    (0x61, "history"),
-];
+const RESERVED: [(u8, &str); 3] =
+    [(0x03, "pending deletion"), (0x31, "vector index"), (0x32, "full-text index")];
 
 /// What a key is whose group this version does not have.
 fn foreign(tag: u8) -> String {
@@ -179,4 +204,17 @@ fn item(key: &mut Cursor<'_>, value: &[u8]) -> Result<Item> {
         policy_version: cursor.u32()?,
         text: text(cursor.rest().to_vec())?,
     })
+}
+
+fn record(value: &[u8]) -> Result<Record> {
+    let mut cursor = opened("a history record", value)?;
+    let (kind, image) = (cursor.u8()?, cursor.u8()?);
+    require(matches!(kind, 1..=4), || format!("a history record of kind {kind}"))?;
+    require(image == 1 || (image == 0 && kind > 2), || format!("image {image} of kind {kind}"))?;
+    let (ts_millis, step, ordinal) = (cursor.u64()?, cursor.u16()?, cursor.u64()?);
+    let before = (cursor.u64()?, cursor.u16()?, cursor.u64()?);
+    let position = terminated(&mut cursor)?;
+    let text = text(cursor.rest().to_vec())?;
+    let has_image = image == 1;
+    Ok(Record { kind, has_image, ts_millis, step, ordinal, before, position, text })
 }

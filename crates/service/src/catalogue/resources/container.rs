@@ -34,6 +34,7 @@ impl Service {
     ) -> Result<Record, ServiceError> {
         let name = definition::name(body)?;
         let definition = parse_definition(body)?;
+        definition.conflict_resolution().check_new()?;
         self.check_account_quota()?;
         let database = DatabaseRid::parse(parent.rid()).map_err(ServiceError::internal)?;
         let keyless = definition.partition_key().paths().is_empty();
@@ -73,8 +74,15 @@ impl Service {
         body: &Value,
         if_match: Option<EtagMatch>,
     ) -> Result<Record, ServiceError> {
-        let definition = parse_definition(body)?;
+        let mut definition = parse_definition(body)?;
         let mut spec = container_spec(&old)?;
+        // It cannot be changed, so who does not mention it does not change it.
+        if body.get("conflictResolutionPolicy").is_none() {
+            definition = definition.resolving_conflicts_as(&spec.definition);
+        }
+        if definition.conflict_resolution() != spec.definition.conflict_resolution() {
+            definition.conflict_resolution().check_new()?;
+        }
         spec.definition.check_replace(&definition)?;
         if let Some((version, current)) = spec.policies.last_key_value()
             && current != definition.indexing()
