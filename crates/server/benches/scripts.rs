@@ -362,11 +362,9 @@ async fn work(address: SocketAddr, key: String, seed: u64) -> Vec<Duration> {
     ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
     let mut pace = Pace { ticks, end: Instant::now() + BESIDE };
     while let Some(began) = pace.next().await {
-        let document = Document {
-            id: number.to_string(),
-            key: key.clone(),
-            body: format!(r#"{{"id":"{number}","pk":"{key}"}}"#),
-        };
+        let id = format!("beside-{number}");
+        let body = format!(r#"{{"id":"{id}","pk":"{key}"}}"#);
+        let document = Document { id, key: key.clone(), body };
         assert_eq!(client.create(&document).await, 201);
         taken.push(began.elapsed());
         let began = Instant::now();
