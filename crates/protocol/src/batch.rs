@@ -1,7 +1,7 @@
 //! Transactional batches and bulk requests.
 //!
-//! They come in two forms, [`json`] and [`hybrid`], which mean the same: either parses a
-//! body into a list of [`Wording`]s and renders a list of [`Outcome`]s as a body.
+//! They come in two forms, `json` and `hybrid`, which mean the same: either parses a
+//! body into a list of `Wording`s and renders a list of `Outcome`s as a body.
 //! Everything else is common to both and is here.
 
 mod hybrid;
