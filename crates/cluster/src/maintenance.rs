@@ -17,6 +17,7 @@ pub(crate) mod upgrade;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Mutex, PoisonError};
 
+use partition::PartitionError;
 use runtime::{Runtime, SharedReceiver, SyncSender, TaskHandle, Tasks, sync_channel};
 use tokio::sync::{Semaphore, oneshot};
 
@@ -95,6 +96,21 @@ impl Drop for Maintenance {
             // report to.
             let _ = thread.join();
         }
+    }
+}
+
+/// The result of work on a bucket, unless that has to be put off: the bucket, or its items,
+/// belong to another partition by now, which has its turn next time.
+fn unless_put_off(done: Result<(), ClusterError>) -> Result<(), ClusterError> {
+    match done {
+        Err(
+            ClusterError::Layout(_)
+            | ClusterError::NoRange(_)
+            | ClusterError::Switching(_)
+            | ClusterError::Read(PartitionError::Gone)
+            | ClusterError::Busy,
+        ) => Ok(()),
+        done => done,
     }
 }
 

@@ -7,12 +7,13 @@
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 
-use partition::{BucketNumber, PartitionError, Passed, Position};
+use partition::{BucketNumber, Passed, Position};
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::layout::container::Container;
+use crate::maintenance::unless_put_off;
 use crate::transition::rebucket::owner;
 
 /// Items that are removed at once. The sequencer takes no command meanwhile.
@@ -32,19 +33,7 @@ impl Cluster {
         container.searched.keep(&buckets);
         let mut removed = 0;
         for bucket in buckets {
-            match self.expire_bucket(container, bucket, &mut removed).await {
-                // The bucket, or its items, belong to another partition by now, which has
-                // its turn next time.
-                Err(
-                    ClusterError::Layout(_)
-                    | ClusterError::NoRange(_)
-                    | ClusterError::Switching(_)
-                    | ClusterError::Read(PartitionError::Gone)
-                    | ClusterError::Busy,
-                )
-                | Ok(()) => {}
-                Err(error) => return Err(error),
-            }
+            unless_put_off(self.expire_bucket(container, bucket, &mut removed).await)?;
         }
         Ok(removed)
     }

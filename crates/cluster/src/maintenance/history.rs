@@ -5,12 +5,13 @@
 
 use std::sync::Arc;
 
-use partition::{BucketNumber, Outdated, PartitionError};
+use partition::{BucketNumber, Outdated};
 use storage::CommitStatus;
 
 use crate::cluster::Cluster;
 use crate::error::ClusterError;
 use crate::layout::container::Container;
+use crate::maintenance::unless_put_off;
 use crate::transition::rebucket::owner;
 
 /// Records that are removed at once. The sequencer takes no command meanwhile, and a removal
@@ -27,19 +28,7 @@ impl Cluster {
         }
         let mut removed = 0;
         for bucket in buckets {
-            match self.trim_bucket(container, bucket, &mut removed).await {
-                // The bucket belongs to another partition by now, which has its turn next
-                // time.
-                Err(
-                    ClusterError::Layout(_)
-                    | ClusterError::NoRange(_)
-                    | ClusterError::Switching(_)
-                    | ClusterError::Read(PartitionError::Gone)
-                    | ClusterError::Busy,
-                )
-                | Ok(()) => {}
-                Err(error) => return Err(error),
-            }
+            unless_put_off(self.trim_bucket(container, bucket, &mut removed).await)?;
         }
         Ok(removed)
     }
