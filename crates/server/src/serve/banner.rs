@@ -94,12 +94,14 @@ pub(crate) fn words(
                or GET http://{authority}/_explorer/emulator.pem; clients of https:// have to trust it
   Enforced     signatures, sizes, partition keys, unique keys, preconditions
   Throughput   {throughput}
-  Not yet      vector and full-text search, spatial indexes, direct mode
+  Direct mode  {direct}
+  Not yet      vector and full-text search, spatial indexes
 
 Stop with Ctrl-C.",
         version = env!("CARGO_PKG_VERSION"),
         listening = listening(settings, addresses),
         throughput = settings.rules.words(),
+        direct = if settings.direct { "over https, but for scripts, users and permissions" } else { "off: see --direct" },
     )
 }
 
