@@ -738,6 +738,7 @@ mod tests {
             burst = true
             serverless = true
             storage-splits = "inherited"
+            direct = true
             merge-after = 60
             memory = "256MiB"
             log = "trace"
@@ -768,6 +769,7 @@ mod tests {
                 | "ORRERY_SERVERLESS"
                 | "ORRERY_ALLOW_WELL_KNOWN_KEY"
                 | "ORRERY_ACCEPT_LOST_WRITES"
+                | "ORRERY_DIRECT"
                 | "ORRERY_VIRTUAL_CLOCK" => "true",
                 "ORRERY_MEMORY" => "256MiB",
                 "ORRERY_LOG" => "trace",
