@@ -67,7 +67,8 @@ pub(crate) struct Options {
     /// Milliseconds without work after which a load counts as settled; 0 waits for nothing
     #[arg(long, default_value_t = 1_200)]
     quiet_ms: u64,
-    /// The same after which nothing more is tidied up, before anything else is measured
+    /// The same after which nothing more is tidied up, before anything else is measured; 0
+    /// waits for nothing
     #[arg(long, default_value_t = 12_000)]
     tidy_ms: u64,
     /// Counts system calls, with perf
@@ -99,7 +100,7 @@ pub(crate) fn run(options: &Options) -> Result<()> {
     options.load(&mut targets, &mut report)?;
     let after = disk::sync_often(&folder, options.fsyncs)?;
     report_stalls(&targets, before, after, &mut report);
-    if !options.operations().is_empty() {
+    if options.tidy_ms > 0 && !options.operations().is_empty() {
         report.add(options.tidy(&targets)?);
     }
     for operation in options.operations() {

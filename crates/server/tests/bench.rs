@@ -42,7 +42,7 @@ fn every_operation_has_its_figures() {
     let folder = tempfile::tempdir().unwrap();
     let measured = run(
         "bench load --binaries one=BINARY --documents 150 --connections 4 --load-connections 4 \
-         --count 8 --fsyncs 5 --quiet-ms 0 --json JSON",
+         --count 8 --fsyncs 5 --quiet-ms 0 --tidy-ms 0 --json JSON",
         &folder.path().join("figures"),
     );
     let mut operations = BTreeSet::new();
@@ -66,11 +66,13 @@ fn binaries_take_turns() {
     let folder = tempfile::tempdir().unwrap();
     let measured = run(
         "bench load --binaries old=BINARY,new=BINARY --in-memory --documents 60 --connections 2 \
-         --load-connections 2 --count 6 --rounds 2 --fsyncs 5 --only read,create --quiet-ms 0 --json JSON",
+         --load-connections 2 --count 6 --rounds 2 --fsyncs 5 --only read,create --quiet-ms 0 \
+         --tidy-ms 50 --json JSON",
         &folder.path().join("figures"),
     );
     let targets: Vec<&str> = measured.iter().map(|one| one["target"].as_str().unwrap()).collect();
-    assert_eq!(targets, ["old", "new"].repeat(4), "load, load until settled, read, create");
+    let rows = "load, load until settled, left alone, read, create";
+    assert_eq!(targets, ["old", "new"].repeat(5), "{rows}");
     assert!(measured.iter().all(|one| one["figures"]["cpu_us"].is_number()), "{measured:?}");
 }
 
