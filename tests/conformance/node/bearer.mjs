@@ -1,15 +1,16 @@
 // Tokens of an identity provider, with the official JavaScript SDK: cases of conformance.mjs.
 //
 // The SDK asks any object with a getToken for its tokens. Two are here: one whose tokens are signed by
-// the provider in ../provider, and one that makes the unsigned tokens of the SDK's own tests, with the
+// the provider in the folder ORRERY_PROVIDER, and one that makes the unsigned tokens of the SDK's own tests, with the
 // account key in them. The SDK sends tokens over https only.
 
 import assert from "node:assert/strict";
 import { createPrivateKey, randomUUID, sign } from "node:crypto";
 import { readFileSync } from "node:fs";
+import { join } from "node:path";
 import { CosmosClient } from "@azure/cosmos";
 
-const keyFile = new URL("../provider/private.json", import.meta.url);
+const keyFile = join(process.env.ORRERY_PROVIDER, "private.json");
 const [reader, contributor] = [1, 2].map((number) => `00000000-0000-0000-0000-00000000000${number}`);
 const encode = (value) => Buffer.from(typeof value === "string" ? value : JSON.stringify(value)).toString("base64url");
 

@@ -94,9 +94,13 @@ pub fn prepare(sdk: Sdk, root: &Path, target: &Path) -> Readiness {
     };
     match prepared {
         Ok(mut program) => {
-            // Scripts that the programs of all SDKs store and run.
-            let scripts = root.join("tests/conformance/scripts");
-            program.variables.push(("ORRERY_SCRIPTS".into(), scripts.into()));
+            // What the programs of several SDKs share: scripts that they store and run, and the
+            // identity provider that signs their tokens.
+            for folder in ["scripts", "provider"] {
+                let name = format!("ORRERY_{}", folder.to_uppercase());
+                let path = root.join("tests/conformance").join(folder);
+                program.variables.push((name.into(), path.into()));
+            }
             Readiness::Ready(program)
         }
         Err(error) => Readiness::LeftOut(format!("the {} SDK: {error:#}", sdk.language())),
@@ -142,7 +146,8 @@ fn prepare_node(source: &Path, folder: &Path) -> Result<Program> {
     let version = tool_version("node")?;
     tool_version("npm")?;
     std::fs::create_dir_all(folder)?;
-    let cases = ["changes.mjs", "gauge.mjs", "order.mjs", "parity.mjs", "versions.mjs"];
+    let cases =
+        ["bearer.mjs", "changes.mjs", "gauge.mjs", "order.mjs", "parity.mjs", "versions.mjs"];
     let program = ["conformance.mjs"].into_iter().chain(cases);
     for name in ["package.json", "package-lock.json"].into_iter().chain(program) {
         std::fs::copy(source.join(name), folder.join(name))
