@@ -151,7 +151,7 @@ partial_settings! {
 
         /// Let POST /_orrery/clock set the clock of the whole server ahead, for tests of what takes long.
         ///
-        /// A data folder in which that was done is served with this flag only, until `orrery check --reset-time`.
+        /// A data folder in which that was done is served with this flag only. To undo it: `orrery check --reset-time`.
         #[arg(long, value_name = "BOOL", num_args = 0..=1, require_equals = true, default_missing_value = "true")]
         pub(crate) virtual_clock: Option<bool>,
 
